@@ -6,11 +6,11 @@ from pathlib import Path
 from tests.valkey import opened
 
 
-async def everything_stored(url: str) -> bytes:
-    """Return the names and values of all keys as in a snapshot, uncompressed."""
+async def everything_stored(url: str, pattern: str = "*") -> bytes:
+    """Return the names and values of keys as in a snapshot, uncompressed."""
     async with opened(url) as client:
         await client.call("CONFIG SET", "rdbcompression", "no")
-        names = await client.call("KEYS", "*")
+        names = sorted(await client.call("KEYS", pattern))
         values = await client.pipeline([("DUMP", name) for name in names])
     return b"\n".join([*names, *(value for value in values if value)])
 

@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Never
 
 import orjson
 from pydantic import Field
@@ -77,28 +78,11 @@ class Broken(AIContextBehavior):
 
     name = "broken"
 
-    async def on_conversation_created(self, call_context: CallContext) -> None:
-        raise Failed(call_context)
+    async def on_conversation_created(self, *heard: Any, **_: Any) -> Never:
+        raise Failed(*heard)
 
-    async def on_conversation_deleting(self, call_context: CallContext) -> None:
-        raise Failed(call_context)
-
-    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
-        raise Failed(call_context)
-
-    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
-        raise Failed(call_context, message)
-
-    async def on_model_invoke(
-        self, call_context: CallContext, new_messages: Sequence[Message]
-    ) -> str:
-        raise Failed(call_context, *new_messages)
-
-    async def on_suspend(self, call_context: CallContext) -> None:
-        raise Failed(call_context)
-
-    async def on_resume(self, call_context: CallContext) -> None:
-        raise Failed(call_context)
+    on_conversation_deleting = on_conversation_checkpoint = on_conversation_created
+    on_new_message = on_model_invoke = on_suspend = on_resume = on_conversation_created
 
 
 class Guess(Arguments):

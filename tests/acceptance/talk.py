@@ -13,6 +13,11 @@ def said(request: ChatRequest) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in request.messages]
 
 
+def dialogue(rig: Rig) -> list[str]:
+    """Return the texts of the last request without its system message."""
+    return [message.content for message in rig.requests[-1].messages[1:]]
+
+
 async def say_at_once(rig: Rig, person: Person, chat: Chat, texts: Sequence[str]) -> Message:
     """Send several messages while the bot answers another; return its answer to all of them."""
     gate = asyncio.Event()
@@ -20,14 +25,15 @@ async def say_at_once(rig: Rig, person: Person, chat: Chat, texts: Sequence[str]
     rig.script.on(busy, Reply("I did.", gate=gate))
     first = await person.say(chat, busy)
     await rig.wait_until_asked(busy)
-    taken = _taken_in(rig)
+    taken = taken_in(rig)
     for text in texts:
         last = await person.say(chat, text)
-    await rig.bot.wait_until(lambda: _taken_in(rig) == taken + len(texts))
+    await rig.bot.wait_until(lambda: taken_in(rig) == taken + len(texts))
     gate.set()
     done = await chat.wait_for_reply(after=first)
     return await chat.wait_for_reply(after=max(last, done, key=lambda message: message.id))
 
 
-def _taken_in(rig: Rig) -> int:
+def taken_in(rig: Rig) -> int:
+    """Return how many messages this process has accepted."""
     return sum(line["event"] == "update" for line in rig.bot.log)

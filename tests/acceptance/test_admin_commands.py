@@ -8,6 +8,7 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import CANCEL, erase, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import dialogue
 
 ADMIN_ID = 1009
 
@@ -79,4 +80,4 @@ async def test_clear_memory_erases_its_target_and_nothing_else(rig: Rig) -> None
         await erase(rig, ada, question, "admin.clear_memory_done", **counts)
         assert await left() == remaining
     await rig.ask(ben, bens, "What is my boat called?")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["What is my boat called?"]
+    assert dialogue(rig) == ["What is my boat called?"]

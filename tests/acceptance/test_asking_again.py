@@ -6,7 +6,7 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said
+from tests.acceptance.talk import dialogue
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_edits import replies, stored
 from tests.servers.bot_api import Message
@@ -39,7 +39,7 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
     await anna.say(chat, "/retry")
     await closed(rig, 4)
     assert replies(chat) == [nothing, "A third kangaroo."]
-    assert [words for _, words in said(rig.requests[-1])[1:]] == ["What is a quokka?"]
+    assert dialogue(rig) == ["What is a quokka?"]
 
     rig.model.faults.add(server_error(), times=None)
     apology = await ask_fully(rig, anna, chat, "And a numbat?")
@@ -51,11 +51,7 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
     await closed(rig, 6)
     assert replies(chat) == [nothing, "A third kangaroo.", "An anteater."]
     assert buttons(chat.replies[-1]) == []
-    assert [words for _, words in said(rig.requests[-1])[1:]] == [
-        "What is a quokka?",
-        "A third kangaroo.",
-        "And a numbat?",
-    ]
+    assert dialogue(rig) == ["What is a quokka?", "A third kangaroo.", "And a numbat?"]
     everything = await stored(rig)
     assert "old quokka" not in everything
     assert "wallaby" not in everything
@@ -102,14 +98,13 @@ async def test_what_stands_behind_new_and_retry_is_answered(rig: Rig) -> None:
     rig.script.on("How are you?", "Fine!")
     rig.script.on("And you?", "Fine, too!")
     assert (await ask_fully(rig, anna, chat, "/new How are you?")).text == "Fine!"
-    assert [words for _, words in said(rig.requests[-1])[1:]] == ["How are you?"]
+    assert dialogue(rig) == ["How are you?"]
     assert (await ask_fully(rig, anna, chat, "And you?")).text == "Fine, too!"
-    window = [words for _, words in said(rig.requests[-1])[1:]]
-    assert window == ["How are you?", "Fine!", "And you?"]
+    assert dialogue(rig) == ["How are you?", "Fine!", "And you?"]
     assert (await stored(rig)).count("puffin?") == 1
 
     await rig.ask(anna, chat, "/off")
     await ask_fully(rig, anna, chat, "A secret about puffins.")
     await ask_fully(rig, anna, chat, "/new How are you?")
-    assert [words for _, words in said(rig.requests[-1])[1:]] == ["How are you?"]
+    assert dialogue(rig) == ["How are you?"]
     assert "secret" not in await stored(rig)

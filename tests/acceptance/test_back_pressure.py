@@ -8,7 +8,7 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import CANCEL, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
-from tests.servers.bot_api import Call, Chat, Person
+from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
 
 ADMIN_ID = 1009
@@ -20,10 +20,6 @@ async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> Non
     await person.say(chat, text)
     turn = str(rig.telegram.updates.history[-1].id)
     assert (await rig.bot.wait_for_log("turn closed", turn=turn))["parts"] == 0
-
-
-def sends_to(rig: Rig, chat: Chat) -> list[Call]:
-    return [call for call in rig.telegram.calls_to(SEND) if call.chat_id == chat.id]
 
 
 async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
@@ -50,7 +46,7 @@ async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
     await rig.telegram.wait_for(lambda: len(annas.replies) >= 7)
     expected = ["Slowly.", *["All right."] * 2, *[sentence("privacy.short", ttl_days=365)] * 4]
     assert [reply.text for reply in annas.replies] == expected
-    sends = sends_to(rig, annas)
+    sends = [call for call in rig.telegram.calls_to(SEND) if call.chat_id == annas.id]
     assert sends[-1].at - sends[0].at >= len(sends) - 4  # three at once, then one a second
 
 

@@ -10,6 +10,7 @@ from bot.features.backup.backup_file import BackupReader
 from tests.acceptance.buttons import erase_now
 from tests.acceptance.rig import Rig, open_rig, run_command
 from tests.servers.bot_api import User
+from tests.stored import everything_stored
 from tests.valkey import opened
 
 OURS, THEIRS = "ultramarine", "vermilion"
@@ -24,13 +25,10 @@ async def second_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
         yield opened
 
 
-async def kept_of(rig: Rig) -> dict[bytes, bytes]:
-    """Return all that Redis stores of a bot's conversations and people, as in a snapshot."""
-    async with opened(rig.environment["REDIS_URL"]) as client:
-        await client.call("CONFIG SET", "rdbcompression", "no")
-        names = await client.call("KEYS", f"r:{rig.telegram.bot.id}:{{[cu]:*")
-        values = await client.pipeline([("DUMP", name) for name in names])
-    return dict(zip(names, values, strict=True))
+async def kept_of(rig: Rig) -> bytes:
+    """Return all that Redis stores of a bot's conversations and people."""
+    pattern = f"r:{rig.telegram.bot.id}:{{[cu]:*"
+    return await everything_stored(rig.environment["REDIS_URL"], pattern)
 
 
 def words_in(file: Path) -> str:

@@ -16,6 +16,7 @@ from tests.acceptance.sentences import (
     sentence,
     sentence_in,
 )
+from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Person
 
 LANGUAGES = {
@@ -46,7 +47,7 @@ async def test_a21_commands_are_answered_from_the_catalogue(rig: Rig) -> None:
         assert reply.text == expected
     assert (rig.requests, rig.model.log.embedded) == ([], [])
     await rig.ask(anna, chat, "/ask Are you there?")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Are you there?"]
+    assert dialogue(rig) == ["Are you there?"]
     assert rig.model.log.refusals == []
 
 
@@ -88,7 +89,7 @@ async def test_new_empties_the_window_and_memory_still_counts_everything(rig: Ri
     await rig.wait_until_learned(2)
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, "Something else entirely")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Something else entirely"]
+    assert dialogue(rig) == ["Something else entirely"]
     await rig.ask(anna, chat, "What is my boat called?")
     assert "My boat is called Aurora" in rig.requests[-1].memory
     await rig.wait_until_learned(6)

@@ -11,6 +11,7 @@ from tests.acceptance.buttons import press, shown
 from tests.acceptance.pages import page
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import dialogue
 from tests.servers.model_api import Reply
 from tests.valkey import opened
 
@@ -31,7 +32,7 @@ async def test_a_message_that_cannot_be_read_does_not_block_its_chat(rig: Rig) -
     apology = await annas.wait_for_reply(after=helped)
     assert apology.text == sentence("error.apology", reference=7)
     await rig.ask(anna, annas, "Hello")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Hello"]
+    assert dialogue(rig) == ["Hello"]
     async with httpx2.AsyncClient(base_url=page(rig, ""), trust_env=False) as web:
         seen = await web.get("/inspect", headers={"Authorization": f"Bearer {TOKEN}"})
     assert '<td class="failed">JSONDecodeError</td><td><code>7</code></td>' in seen.text
@@ -55,14 +56,13 @@ async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_
     apology = await annas.wait_for_reply(after=said)
     assert apology.text == sentence("error.apology", reference=turn)
     await rig.ask(anna, annas, "Hello")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Hello"]
+    assert dialogue(rig) == ["Hello"]
 
     await press(rig, anna, apology, sentence("buttons.again"))
     await shown(rig, apology, sentence("retry.begun"))
     await rig.telegram.wait_for(lambda: annas.replies[-1].text == "Here is your answer.")
     await rig.ask(anna, annas, "And now?")
-    contents = [m.content for m in rig.requests[-1].messages[1:]]
-    assert contents == [
+    assert dialogue(rig) == [
         *("Hello", "All right.", "Deadly words", "Here is your answer.", "And now?")
     ]
     assert len(rig.requests) == 5

@@ -27,11 +27,11 @@ CODE = "\n".join(f"print({number!r}, '🧭 {number * number}')" for number in ra
 TALK = " ".join(f"Word {number} of many 👩‍👩‍👧‍👦🇩🇪." for number in range(140))
 
 
-async def closed(rig: Rig, number: int) -> dict[str, object]:
-    """Return the log line of the `number`-th closed turn."""
+async def closed(rig: Rig, number: int, event: str = "turn closed") -> dict[str, object]:
+    """Return the log line of the `number`-th closed turn, or of another event."""
 
     def lines() -> list[dict[str, object]]:
-        return [line for line in rig.bot.log if line["event"] == "turn closed"]
+        return [line for line in rig.bot.log if line["event"] == event]
 
     await rig.bot.wait_until(lambda: len(lines()) >= number)
     return lines()[number - 1]

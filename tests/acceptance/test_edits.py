@@ -11,7 +11,7 @@ from tests.acceptance.memory_model import remember_with
 from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said
+from tests.acceptance.talk import dialogue
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat
 from tests.servers.model_api import Reply
@@ -64,7 +64,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     await closed(rig, 6)
     calls = len(rig.requests)
     await ask_fully(rig, anna, chat, "Goodbye")
-    assert [words for _, words in said(rig.requests[-1])[1:]] == [
+    assert dialogue(rig) == [
         "Who built Venice?",
         "The Venetians.",
         "Tell me about dogs",
@@ -107,7 +107,7 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig)
     await rig.telegram.wait_for(lambda: chat.message(question.id) != question)
     gate.set()
     await ask_fully(rig, anna, chat, "Hello")
-    assert [words for _, words in said(rig.requests[-1])[1:]] == ["Hello"]
+    assert dialogue(rig) == ["Hello"]
     assert replies(chat)[0] == answer.text
     everything = await stored(rig)
     assert "zorilla" not in everything

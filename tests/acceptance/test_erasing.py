@@ -11,6 +11,7 @@ from tests.acceptance.buttons import CANCEL, ERASE, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
 
@@ -100,7 +101,7 @@ async def test_only_admins_clear_a_group(rig: Rig) -> None:
 
     await erase(rig, owner, question, "clear.done", messages=4, vectors=4, waiting=0)
     await rig.ask(anna, group, "@ricordo_bot and now?")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Anna: and now?"]
+    assert dialogue(rig) == ["Anna: and now?"]
     assert b"Mephisto" not in await rig.stored()
 
 
@@ -130,7 +131,7 @@ async def test_a21_forgetting_a_person_keeps_what_others_wrote(rig: Rig) -> None
     left = [w for w in (b"ultramarine", b"ratatouille", b"Anna", b"pancakes") if w in stored]
     assert left == [b"pancakes"]
     await rig.ask(anna, annas, "What is my secret colour?")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["What is my secret colour?"]
+    assert dialogue(rig) == ["What is my secret colour?"]
     assert rig.model.log.refusals == []
 
 

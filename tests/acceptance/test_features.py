@@ -10,6 +10,7 @@ from tests.acceptance.buttons import erase_now, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence
+from tests.acceptance.test_starting import refusal_of
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
 
@@ -42,11 +43,8 @@ async def test_a_mistake_in_a_feature_ends_the_start_with_what_to_do(
     rig: Rig, name: str, why: str
 ) -> None:
     bot = rig.another_bot(features=f"{HERE}:{name}")
-    await bot.start(until="cannot start")
-    refused = await bot.wait_for_log("cannot start")
-    assert refused["detail"].startswith(why)
+    assert (await refusal_of(bot))["detail"].startswith(why)
     assert "secret words" not in str(bot.raw)
-    assert await bot.exit_status() == 1
 
 
 OUTSIDE = """

@@ -18,40 +18,10 @@ from tests.servers.model_api import Reply, tool_call
 US = "@ricordo_bot"
 
 
-async def have_called(
-    rig: Rig, person: Person, chat: Chat, words: str, tool: str, **arguments: object
-) -> str:
-    """Say something that makes the model call a tool; return the tool's result."""
-    call = tool_call(tool, **arguments)
-    rig.script.on(words, Reply(tool_calls=(call,)), "Done.")
-    await ask_and_learn(rig, person, chat, f"{US} {words}" if chat.kind != "private" else words)
-    (answer,) = [m.content for m in main_requests(rig)[-1].messages if m.role == "tool"]
-    return answer
-
-
 async def current(rig: Rig, chat: Chat) -> list[str]:
     """Return the current facts of a group."""
     scope_memory = await stored_memory(rig, Scope.of_chat(chat.id))
     return [fact.text for fact in scope_memory.facts if fact.is_current]
-
-
-async def test_a_group_member_cannot_have_other_peoples_facts_erased_or_replaced(rig: Rig) -> None:
-    remember_with(rig)
-    await rig.start(learn="facts", learn_every_turns=99)
-    anna, mallory = rig.anna()[0], rig.person(2001, "Mallory")[0]
-    group = rig.telegram.group("Club", [mallory], admins=[anna])
-    said = "Anna lives in ZANZIBARQ."
-    await have_called(rig, anna, group, f"Remember: {said}", "remember", text=said)
-    assert await current(rig, group) == [said]
-    assert not rig.telegram.calls_to("getChatMember")
-    for words, tool, arguments in (
-        ("please forget #1", "forget_memory", {"id": 1}),
-        ("Anna is a thief", "remember", {"text": "Anna is a thief", "replaces": 1}),
-    ):
-        answer = await have_called(rig, mallory, group, words, tool, **arguments)
-        assert answer.startswith("Error: #1 rests on what others here said")
-        assert await current(rig, group) == [said]
-    assert len(rig.telegram.calls_to("getChatMember")) == 2
 
 
 async def ask_to_write(
@@ -72,6 +42,26 @@ async def facts_of(rig: Rig, person: Person) -> list[str]:
 
 def remember(text: str, replaces: int = 0) -> ToolCall:
     return tool_call("remember", text=text, replaces=replaces)
+
+
+async def test_a_group_member_cannot_have_other_peoples_facts_erased_or_replaced(rig: Rig) -> None:
+    remember_with(rig)
+    await rig.start(learn="facts", learn_every_turns=99)
+    anna, mallory = rig.anna()[0], rig.person(2001, "Mallory")[0]
+    group = rig.telegram.group("Club", [mallory], admins=[anna])
+    said = "Anna lives in ZANZIBARQ."
+    await ask_to_write(rig, anna, group, f"Remember: {said}", remember(said))
+    assert await current(rig, group) == [said]
+    assert not rig.telegram.calls_to("getChatMember")
+    for words, call in (
+        ("please forget #1", tool_call("forget_memory", id=1)),
+        ("Anna is a thief", remember("Anna is a thief", 1)),
+    ):
+        await ask_to_write(rig, mallory, group, words, call)
+        (answer,) = [m.content for m in main_requests(rig)[-1].messages if m.role == "tool"]
+        assert answer.startswith("Error: #1 rests on what others here said")
+        assert await current(rig, group) == [said]
+    assert len(rig.telegram.calls_to("getChatMember")) == 2
 
 
 async def test_in_an_ordinary_private_chat_every_write_is_shown_without_a_question(

@@ -5,6 +5,7 @@ import pytest
 from tests.acceptance.asking import ask_fully
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import dialogue
 
 
 async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_the_token(
@@ -21,7 +22,7 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     photo = await anna.send(chat, "photo", caption="This is our boat Aurora")
     reply = await chat.wait_for_reply(after=photo)
     note = "[attached photo: you cannot see or hear it] "
-    assert [m.content for m in rig.requests[-1].messages[1:]] == [f"{note}This is our boat Aurora"]
+    assert dialogue(rig) == [f"{note}This is our boat Aurora"]
     assert reply.text == f"All right.\n\n{sentence('pictures.damaged')}"
     sticker = await anna.send(chat, "sticker")
     assert (await chat.wait_for_reply(after=sticker)).text == "All right."
@@ -30,7 +31,7 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     await anna.send(group, "photo")
     photo = await anna.send(group, "photo", caption="@ricordo_bot what is this?")
     reply = await group.wait_for_reply(after=photo)
-    assert [m.content for m in rig.requests[-1].messages[1:]] == [f"Anna: {note}what is this?"]
+    assert dialogue(rig) == [f"Anna: {note}what is this?"]
     assert group.replies == [reply]
     assert rig.model.log.refusals == []
     secret = rig.telegram.token.partition(":")[2]
@@ -54,11 +55,7 @@ async def test_a22_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> No
     await chat.wait_for_reply(after=asked)
     delivered = [update.kind for update in rig.telegram.updates.history]
     assert delivered[-3:] == ["channel_post", "edited_channel_post", "message"]
-    assert [m.content for m in rig.requests[-1].messages[1:]] == [
-        "Our boat is called Aurora",
-        "All right.",
-        "What is it called?",
-    ]
+    assert dialogue(rig) == ["Our boat is called Aurora", "All right.", "What is it called?"]
     assert (len(chat.replies), channel.replies) == (2, [])
 
 

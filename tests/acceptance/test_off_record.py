@@ -13,7 +13,7 @@ from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
-from tests.servers.model_api import Call, EmbeddingsRequest, Reply, tool_call
+from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_on_disk
 
 MARK = "🕶"
@@ -26,13 +26,8 @@ async def nothing_is_left(rig: Rig, folder: Path) -> None:
     stored = await rig.stored()
     kept = stored + everything_on_disk(folder) + "\n".join(rig.bot.raw).encode()
     assert [word for word in WORDS if word in kept] == []
-    embedded = [text for call in rig.model.log.calls for text in embedded_in(call)]
+    embedded = rig.model.log.embedded
     assert [text for text in embedded if any(word.decode() in text for word in WORDS)] == []
-
-
-def embedded_in(call: Call) -> list[str]:
-    request = call.request
-    return list(request.texts) if isinstance(request, EmbeddingsRequest) else []
 
 
 def end_in_tokyo(began: Message) -> str:

@@ -8,6 +8,7 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import KEY, Rig
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import ApiError, Dialect
 
@@ -93,4 +94,4 @@ async def test_an_older_message_that_is_refused_now_does_not_block_the_chat(rig:
     await rig.ask(anna, chat, "badword please")
     rig.model.dialect = FILTER
     assert (await rig.ask(anna, chat, "How are you?")).text == "All right."
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["How are you?"]
+    assert dialogue(rig) == ["How are you?"]

@@ -12,6 +12,7 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase, press, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_poisoning import forward
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.bot_api.contents import location
@@ -66,15 +67,6 @@ async def let_be_due(rig: Rig, chat: Chat, *, late_s: float = 0, topic: int = 0)
         if before != b"0":  # somebody has agreed to it
             await rig.redis("HSET", name, id_, b"|".join((person, seq, due, rest)))
         await rig.redis("ZADD", keys.work, due, f"{scope.tag}|{id_.decode()}")
-
-
-async def closed(rig: Rig, count: int) -> None:
-    """Wait until this process has closed so many reminders."""
-
-    def has_closed() -> bool:
-        return [line["event"] for line in rig.bot.log].count("work done") == count
-
-    await rig.bot.wait_until(has_closed)
 
 
 def said_of(key: str, text: str) -> str:
@@ -138,7 +130,7 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
     assert reply.text.endswith(said_of("cancelled", text))
 
     await let_be_due(rig, chat)
-    await closed(rig, 1)
+    await closed(rig, 1, "work done")
     due = chat.replies[-1]
     assert (due.text, due.entities) == ("⏰ Buy milk", ())
     assert due.reply_to
@@ -252,7 +244,7 @@ async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_af
     assert "Hoist" not in shows.text
     assert await press(rig, anna, shows, "Cancel 1") == sentence("clear.not_yours")
     await let_be_due(rig, forum, topic=sailing.id)
-    await closed(rig, 3)
+    await closed(rig, 3, "work done")
     unanswered = sentence("reminders.unanswered", text="Walk the plank")
     assert {(m.text, m.topic_id) for m in forum.replies[-3:]} == {
         ("⏰ Hoist the sails", sailing.id),
@@ -264,6 +256,6 @@ async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_af
     supergroup = await anna.migrate(group)
     await rig.bot.wait_for_log("group migrated")
     await let_be_due(rig, group)
-    await closed(rig, 4)
+    await closed(rig, 4, "work done")
     assert [reply.text for reply in supergroup.replies] == ["⏰ Race"]
     assert not supergroup.replies[-1].reply_to

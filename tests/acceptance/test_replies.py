@@ -7,6 +7,7 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Message, Person, contents
 
 US = "@ricordo_bot"
@@ -36,11 +37,7 @@ async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(rig: 
     ]
     assert rig.requests[-1].asked == "Which sea?"
     await rig.ask(anna, chat, "Thank you")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == [
-        "Which sea?",
-        "All right.",
-        "Thank you",
-    ]
+    assert dialogue(rig) == ["Which sea?", "All right.", "Thank you"]
     mine = next(message for message in chat.messages if message.text == "Which sea?")
     hint = "The message replied to, which stands above: Anna: Which sea?"
     assert await memory_of(rig, anna, chat, "I meant it", reply_to=mine) == [hint]

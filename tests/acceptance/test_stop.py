@@ -4,7 +4,7 @@ import asyncio
 
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said
+from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
 
@@ -48,11 +48,7 @@ async def test_a_stop_reaches_the_worker_that_answers(rig: Rig) -> None:
     await rig.wait_until_asked("How deep is it?")
     assert (await rig.ask(anna, chat, "/stop")).text == sentence("stop.before")
     await rig.ask(anna, chat, "Thank you")
-    assert [words for _, words in said(rig.requests[-1])[1:]] == [
-        "Tell me about Genoa",
-        shown,
-        "How deep is it?\n\nThank you",
-    ]
+    assert dialogue(rig) == ["Tell me about Genoa", shown, "How deep is it?\n\nThank you"]
 
     # In a group whoever asked can stop, or an administrator.
     friends = rig.telegram.group("Friends", [anna, ben])

@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.pages import readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said
+from tests.acceptance.talk import dialogue, said
 from tests.servers.model_api import (
     ApiError,
     Break,
@@ -101,7 +101,7 @@ async def test_a23_an_outage_of_redis_loses_nothing(
     assert (await bens.wait_for_reply(after=bens_words)).text == "Slowly."
     await wait_until_ready(rig)
     await rig.ask(anna, annas, "Thank you")
-    assert [m.content for m in rig.requests[-1].messages[1:]] == [
+    assert dialogue(rig) == [
         "Our boat is called Aurora",
         "All right.",
         "What is it called?",
@@ -139,7 +139,7 @@ async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: 
     assert [reply.text for reply in chat.replies] == ["Slowly."]
     await rig.bot.start()
     await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Be slow", "Slowly.", "And now?"]
+    assert dialogue(rig) == ["Be slow", "Slowly.", "And now?"]
 
 
 async def test_an_outage_of_the_first_model_is_not_noticed(rig: Rig) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.acceptance.rig import Rig
+from tests.acceptance.talk import taken_in
 from tests.bot.parsing.pdfs import slow_pdf
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
@@ -14,15 +15,6 @@ SLOW = Upload(slow_pdf(pages=1, operators=6_000), "slow.pdf", "application/pdf")
 def forum_of(rig: Rig, person: Person, topics: int) -> tuple[Chat, list[Topic]]:
     forum = rig.telegram.group("Mallory's", [person], forum=True)
     return forum, [forum.topic(f"Topic {number}") for number in range(topics)]
-
-
-async def until_taken(rig: Rig, updates: int) -> None:
-    """Wait until so many messages are accepted."""
-
-    def taken() -> int:
-        return sum(line["event"] == "update" for line in rig.bot.log)
-
-    await rig.bot.wait_until(lambda: taken() >= updates)
 
 
 async def test_slow_answers_to_one_person_leave_slots_for_others(rig: Rig) -> None:
@@ -64,7 +56,7 @@ async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None
     forum, topics = forum_of(rig, mallory, 5)
     for topic in topics:
         await mallory.send(forum, "document", file=SLOW, caption=f"{US}", topic=topic)
-    await until_taken(rig, 5)
+    await rig.bot.wait_until(lambda: taken_in(rig) >= 5)
     await rig.ask(ben, bens, "are you there?")
     assert len(forum.replies) <= 2
     for topic in topics:
@@ -77,7 +69,7 @@ async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> Non
     ben, bens = rig.ben()
     for person, chat in people:
         await person.send(chat, "document", file=SLOW)
-    await until_taken(rig, 5)
+    await rig.bot.wait_until(lambda: taken_in(rig) >= 5)
     await rig.ask(ben, bens, "are you there?")
     assert sum(len(chat.replies) for _, chat in people) <= 2
     for _, chat in people:
