@@ -5,7 +5,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from memory.store.store import LAYOUT, OtherLayout
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
-from tests.valkey import ValkeyServer, opened
+from tests.valkey import ValkeyServer
 
 BOT = 42
 ANN = 7
@@ -51,12 +51,6 @@ def valkey(request: pytest.FixtureRequest) -> str:
 async def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
     await write(store, STORED)
     return Memory(store, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
-
-
-@pytest.fixture
-async def second(valkey: str, tokens: TokenCounter) -> AsyncIterator[Memory]:
-    async with opened(valkey) as client:
-        yield Memory(client, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
 
 
 async def write(store: RedisClient, stored: Mapping[str, Any]) -> None:
@@ -89,8 +83,8 @@ def _bytes(text: str) -> bytes:
     return text.encode("latin-1")
 
 
-async def is_as_it_was(memory: Memory) -> None:
-    """Check that all that the version before had stored is found."""
+async def test_a_store_of_b14a1af_opens(memory: Memory) -> None:
+    await memory.take_layout()
     history = await ChatHistory.read(memory.histories, HERE)
     said = [message.text for message in history.messages if message.role == "user"]
     assert len(said) == 4
@@ -119,17 +113,9 @@ async def is_as_it_was(memory: Memory) -> None:
     assert (group.conversation, len(group.messages)) == (GROUP, 2)
     assert [letter.conversation for letter in await memory.dead_letters.listed()] == [OTHER]
 
-
-async def has_only_fields_that_are_known(memory: Memory) -> None:
     for scope in (HERE, GROUP, MANUAL, Scope.of_person(ANN)):
         for name, stored in (await memory.scopes.read(scope)).fields.items():
             assert isinstance(read_field(name, stored), Field)
-
-
-async def test_a_store_of_b14a1af_opens(memory: Memory) -> None:
-    await memory.take_layout()
-    await is_as_it_was(memory)
-    await has_only_fields_that_are_known(memory)
 
 
 async def test_learning_goes_on_from_where_that_version_stopped(memory: Memory) -> None:
