@@ -4,7 +4,7 @@ import pytest
 
 from memory.erasure.jobs import Job
 from memory.memory import Memory
-from memory.queue.dead_letters import MAX_LETTERS, DeadLetter
+from memory.queue.dead_letters import MAX_LETTERS
 from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.log import Cursor
 from memory.scopes.stats import count_conversation
@@ -24,6 +24,7 @@ from tests.memory.turns import (
     take,
     texts,
 )
+from tests.stored import everything_stored
 
 SORRY = b"[]"
 
@@ -41,12 +42,6 @@ async def set_aside(
 async def listed(memory: Memory) -> list[tuple[str, str, str]]:
     found = await memory.dead_letters.listed()
     return [(letter.conversation.tag, letter.id, letter.error) for letter in found]
-
-
-async def everything_stored(memory: Memory) -> bytes:
-    keys = await memory.client.call("KEYS", "*")
-    found = [await memory.client.call("DUMP", key) or b"" for key in keys]
-    return b"".join(found)
 
 
 async def test_a_dead_letter_leaves_the_mailbox_and_its_chat_goes_on(memory: Memory) -> None:
@@ -91,14 +86,6 @@ async def test_a_turn_that_begins_again_after_an_erasure_is_no_dead_letter(memor
     assert await listed(memory) == []
 
 
-async def test_a_worker_without_the_lease_sets_nothing_aside(memory: Memory) -> None:
-    turn = await begin(memory, 1)
-    await memory.turns.hand_over(turn.lease)
-    with pytest.raises(LeaseLost):
-        await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
-    assert await listed(memory) == []
-
-
 async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> None:
     await set_aside(memory, 1)
     await exchange(memory, 2)
@@ -113,19 +100,18 @@ async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> N
 
 
 async def test_a_letter_can_be_put_back_after_its_update_ids_were_forgotten(memory: Memory) -> None:
-    turn = await begin(memory, 1)
-    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
-    await memory.turns.commit(turn, [], Cursor())
+    await set_aside(memory, 1)
     await memory.client.call("DEL", memory.keys.scope(HERE).seen)
     await memory.dead_letters.retry(HERE, "1")
     assert (await take(memory)).id == "1"
 
 
 async def test_a_letter_is_not_put_back_under_the_lease_of_its_turn(memory: Memory) -> None:
-    """Under that lease the new turn would count as closed already."""
+    """The commit would remove it, and later the new turn would count as closed already."""
     turn = await begin(memory, 1)
     await put(memory, 2, sender=BOB)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    assert await memory.dead_letters.retry(HERE, "1") is False
     following = (await memory.turns.commit(turn, [], Cursor())).then
     assert isinstance(following, OpenTurn)
     assert await memory.dead_letters.retry(HERE, "1") is False
@@ -144,38 +130,26 @@ async def test_all_messages_of_a_turn_become_one_letter(memory: Memory) -> None:
     assert [entry.update_id for entry in (await take(memory)).entries] == [1, 2, 3]
 
 
-async def test_a_letter_stays_while_its_turn_is_open(memory: Memory) -> None:
-    """The commit would remove the messages that were put back."""
-    turn = await begin(memory, 1)
-    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
-    assert await memory.dead_letters.retry(HERE, "1") is False
-    await memory.turns.commit(turn, [], Cursor())
-    assert await memory.dead_letters.retry(HERE, "1") is True
-
-
-async def test_a_clear_erases_letters_and_counts_their_messages(memory: Memory) -> None:
-    await set_aside(memory, 1)
+async def test_a_clear_erases_letters_that_were_sent_before_it_and_counts_their_messages(
+    memory: Memory, valkey: str
+) -> None:
+    await set_aside(memory, 9)
     await set_aside(memory, 2, GROUP)
-    nonce = await memory.questions.ask(HERE, "clear", ANN)
-    receipt = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
-    assert receipt.waiting == 1
-    assert await listed(memory) == [(GROUP.tag, "2", "ValueError")]
-    assert b"text 1" not in await everything_stored(memory)
-
-
-async def test_a_clear_keeps_letters_that_were_sent_after_it(memory: Memory) -> None:
     await set_aside(memory, 11)
-    await clear(memory, 10, HERE)
-    assert await listed(memory) == [(HERE.tag, "11", "ValueError")]
+    assert (await clear(memory, 10)).waiting == 1
+    assert sorted(await listed(memory)) == [
+        *((GROUP.tag, "2", "ValueError"), (HERE.tag, "11", "ValueError"))
+    ]
+    assert b"text 9" not in await everything_stored(valkey)
 
 
-async def test_forgetting_a_person_erases_only_their_letters(memory: Memory) -> None:
+async def test_forgetting_a_person_erases_only_their_letters(memory: Memory, valkey: str) -> None:
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
     await set_aside(memory, 3, GROUP, sender=BOB)
     await carry_out(memory, Job("job", "forget", ANN, 10, 2_000.0, b""))
     assert await listed(memory) == [(GROUP.tag, "3", "ValueError")]
-    stored = await everything_stored(memory)
+    stored = await everything_stored(valkey)
     assert (b"text 1" in stored, b"text 2" in stored, b"text 3" in stored) == (False, False, True)
 
 
@@ -193,8 +167,7 @@ async def test_a_conversation_keeps_only_its_newest_letters(memory: Memory) -> N
     for update_id in range(1, MAX_LETTERS + 3):
         await set_aside(memory, update_id)
     dead = memory.keys.scope(HERE).dead_letters
-    found = {id_.decode() for id_ in await memory.client.call("HKEYS", dead)}
-    found = {id_ for id_ in found if ":" not in id_}
+    found = {id_.decode() for id_ in await memory.client.call("HKEYS", dead) if b":" not in id_}
     assert len(found) == MAX_LETTERS
     assert str(MAX_LETTERS + 2) in found
 
@@ -202,9 +175,7 @@ async def test_a_conversation_keeps_only_its_newest_letters(memory: Memory) -> N
 async def test_a_letter_has_a_time_and_changes_no_count_of_its_conversation(memory: Memory) -> None:
     await set_aside(memory, 1)
     [letter] = await memory.dead_letters.listed()
-    seconds, _ = await memory.client.call("TIME")
-    assert isinstance(letter, DeadLetter)
-    assert abs(int(seconds) - letter.at) < 60
+    assert abs(await memory.client.server_time() - letter.at) < 60
     stats = await count_conversation(memory.store, HERE)
     assert (stats.messages, stats.waiting) == (0, 0)
 

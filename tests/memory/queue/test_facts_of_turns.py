@@ -1,26 +1,15 @@
 """Each turn of a private chat loads what was learned of the person until then."""
 
-import pytest
-
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, GROUP, HERE, close, put, read_by, take
 
 PERSON = Scope.of_person(HERE.chat_id)
-
-
-@pytest.fixture
-def elsewhere(store: RedisClient, tokens: TokenCounter) -> Memory:
-    """Return the memory of another process on the same Redis."""
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 async def learn(memory: Memory, text: str) -> None:
@@ -43,10 +32,10 @@ async def begun(memory: Memory) -> OpenTurn:
 
 
 async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
-    memory: Memory, elsewhere: Memory
+    memory: Memory, other: Memory
 ) -> None:
     for number, text in enumerate(("has a cat", "has a boat"), 1):
-        await learn(elsewhere, text)
+        await learn(other, text)
         await put(memory, number)
         turn = await begun(memory)
         assert turn.facts
@@ -58,27 +47,25 @@ async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
 
 
 async def test_a_turn_that_a_commit_begins_finds_facts_learned_meanwhile(
-    memory: Memory, elsewhere: Memory
+    memory: Memory, other: Memory
 ) -> None:
     await put(memory, 1)
     turn = await begun(memory)
     assert await facts(memory, turn) == []
     await put(memory, 2)
-    await learn(elsewhere, "has a cat")
+    await learn(other, "has a cat")
     following = (await close(memory, turn)).then
     assert isinstance(following, OpenTurn)
     assert await facts(memory, following) == ["has a cat"]
 
 
-async def test_after_anothers_erasure_no_old_fact_is_used(
-    memory: Memory, elsewhere: Memory
-) -> None:
-    await learn(elsewhere, "has a cat")
+async def test_after_anothers_erasure_no_old_fact_is_used(memory: Memory, other: Memory) -> None:
+    await learn(other, "has a cat")
     await put(memory, 1)
     turn = await begun(memory)
     assert await facts(memory, turn) == ["has a cat"]
     await close(memory, turn)
-    await elsewhere.scopes.erase(PERSON, Revision(records=[1]))
+    await other.scopes.erase(PERSON, Revision(records=[1]))
     await put(memory, 2)
     assert await facts(memory, await begun(memory)) == []
 

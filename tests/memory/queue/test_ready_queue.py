@@ -50,25 +50,21 @@ async def test_a_wake_up_is_removed_only_if_the_other_delivery_is_still_pending(
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
-@pytest.mark.parametrize(("wait_ms", "is_reclaimed"), [(0, True), (30_000, False), (90_000, False)])
-async def test_a_postponed_wake_up_is_reclaimed_after_its_wait(
-    memory: Memory, wait_ms: int, *, is_reclaimed: bool
+@pytest.mark.parametrize(
+    ("wait_ms", "is_reclaimed"), [(0, True), (30_000, False), (90_000, False), (None, False)]
+)
+async def test_a_postponed_wake_up_is_reclaimed_after_its_wait_and_a_renewed_one_is_not(
+    memory: Memory, wait_ms: int | None, *, is_reclaimed: bool
 ) -> None:
     busy, other = memory.ready_queue(), memory.ready_queue()
     await busy.read(1, 1)
     await put(memory, 1)
     [wake_up] = await busy.read(1, 100)
-    await busy.postpone(wake_up, wait_ms, 60_000)
+    if wait_ms is None:
+        assert await busy.renew(wake_up)
+    else:
+        await busy.postpone(wake_up, wait_ms, 60_000)
     assert bool(await other.reclaim(5, 60_000)) == is_reclaimed
-
-
-async def test_a_renewed_wake_up_is_not_reclaimed(memory: Memory) -> None:
-    busy, other = memory.ready_queue(), memory.ready_queue()
-    await busy.read(1, 1)
-    await put(memory, 1)
-    [wake_up] = await busy.read(1, 100)
-    assert await busy.renew(wake_up)
-    assert await other.reclaim(5, 60_000) == []
 
 
 async def test_a_sweep_wakes_a_conversation_whose_wake_up_was_lost(memory: Memory) -> None:

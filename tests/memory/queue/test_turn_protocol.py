@@ -25,15 +25,13 @@ from tests.memory.turns import (
 )
 
 
+async def _expire(memory: Memory) -> None:
+    await memory.client.call("DEL", memory.keys.scope(HERE).lease)
+
+
 async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memory) -> None:
     assert [await put(memory, 1), await put(memory, 1)] == [Outcome.TAKEN, Outcome.DUPLICATE]
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
-
-
-async def test_a_new_message_sends_no_wake_up_while_the_lease_is_held(memory: Memory) -> None:
-    await begin(memory, 1)
-    await put(memory, 2)
-    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
 async def test_messages_are_answered_in_the_order_of_their_update_ids(memory: Memory) -> None:
@@ -61,22 +59,8 @@ async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memo
     assert [entry.update_id for entry in turn.entries] == [1, 2]
 
 
-async def test_a_second_worker_learns_that_the_lease_is_held(memory: Memory) -> None:
-    await begin(memory, 1)
-    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
-
-
 async def test_an_empty_mailbox_gives_no_lease(memory: Memory) -> None:
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
-
-
-async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(memory: Memory) -> None:
-    turn = await begin(memory, 1)
-    await put(memory, 2)
-    committed = await close(memory, turn)
-    assert await texts(memory) == ["text 1", "yes"]
-    assert isinstance(committed.then, OpenTurn)
-    assert [entry.update_id for entry in committed.then.entries] == [2]
 
 
 async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) -> None:
@@ -85,7 +69,9 @@ async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) ->
     assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).lease)
 
 
-async def test_a_repeated_commit_changes_nothing_and_gets_the_same_answer(memory: Memory) -> None:
+async def test_commit_removes_only_the_taken_ones_and_a_repeat_changes_nothing(
+    memory: Memory,
+) -> None:
     turn = await begin(memory, 1)
     await put(memory, 2)
     first = await close(memory, turn)
@@ -172,11 +158,12 @@ async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
         memory.turns.write_outbox(stale, b"late"),
         memory.turns.mark_sending(stale, 1, ()),
         memory.turns.park(stale, 1),
+        memory.dead_letters.set_aside(stale, "ValueError", b"[]"),
         memory.turns.commit(stale, exchange_of(stale), Cursor()),
     ):
         with pytest.raises(LeaseLost):
             await step
-    assert await texts(memory) == []
+    assert (await texts(memory), await memory.dead_letters.listed()) == ([], [])
 
 
 async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: Memory) -> None:
@@ -269,10 +256,6 @@ async def test_all_keys_of_a_conversation_expire_together(memory: Memory) -> Non
     keys = memory.keys.scope(HERE)
     for key in (keys.meta, keys.seen, keys.log):
         assert await memory.client.call("TTL", key) == 86_400
-
-
-async def _expire(memory: Memory) -> None:
-    await memory.client.call("DEL", memory.keys.scope(HERE).lease)
 
 
 async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(memory: Memory) -> None:
