@@ -121,28 +121,25 @@ async def test_messages_get_no_vector_if_memory_goes_off_during_the_embedding(
     assert (await talk_and_learn(memory, "after")).messages == 2
 
 
+@pytest.mark.parametrize("is_on_again", [False, True])
 async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
-    memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
+    memory: Memory,
+    model: ScriptedModel,
+    tokens: TokenCounter,
+    interrupted: InterruptedClient,
+    *,
+    is_on_again: bool,
 ) -> None:
-    beside = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    embedder = None if is_on_again else WordsEmbedder()
+    beside = Memory(interrupted, 42, tokens, embedder, OPTIONS)
     beside.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
+    if is_on_again:
+        interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
     await beside.learn(HERE)
     assert interrupted.behind == {}
     assert (model.asked, await known(memory, ANNS)) == ([], [])
     assert await memory.client.call("EXISTS", memory.keys.scope(HERE).vectors) == 0
-
-
-async def test_messages_from_while_memory_was_off_are_not_learned_after_it_is_on(
-    memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
-) -> None:
-    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
-    beside.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
-    interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
-    interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
-    await beside.learn(HERE)
-    assert interrupted.behind == {}
-    assert (model.asked, await known(memory, ANNS)) == ([], [])
 
 
 async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on(

@@ -114,10 +114,7 @@ async def test_forgetting_clears_the_private_chat_and_a_share_of_groups(memory: 
     albums = memory.mailbox.albums
     for sender in (ANN, BOB):
         await albums.note(GROUP, sender, "11")
-    job = Job("job", "forget", ANN, 10, time.time(), b"")
-    assert await memory.jobs.start_job(job)
-    finished = await memory.jobs.run_job("job")
-    assert finished is not None
+    finished = await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     assert (finished.conversations, finished.receipt) == (3, Receipt(4, 0, 2, 0))
     assert not await memory.client.call("EXISTS", memory.keys.topic_name(topic))
     assert [await albums.has(GROUP, sender, "11") for sender in (ANN, BOB)] == [False, True]
@@ -268,8 +265,7 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
     album = (Scope.of_chat(1), BOB, "11")
     await memory.mailbox.albums.note(*album)
     for chat_id in range(1, 40):
-        conversation = Scope.of_chat(chat_id)
-        await exchange(memory, chat_id, conversation)
+        await exchange(memory, chat_id, Scope.of_chat(chat_id))
     finished = await carry_out(memory, Job("job", "all", 0, 100, time.time(), b""))
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
     assert not await memory.mailbox.albums.has(*album)
@@ -283,9 +279,7 @@ async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> Non
     targets: list[tuple[JobKind, int]] = [("chat", -100), ("chat", -7), ("all", 0)]
     for number, (kind, target) in enumerate(targets):
         job = Job(f"job {number}", kind, target, 10, time.time(), b"")
-        await memory.jobs.start_job(job)
-        finished = await memory.jobs.run_job(job.id)
-        assert finished is not None
+        finished = await carry_out(memory, job)
         assert (finished.conversations, finished.receipt.messages) == (1, 0 if number else 2)
     await memory.forgetting.erase_share(new, ANN, 0, "of a sender in the new one")
     assert await memory.client.call("TTL", memory.keys.scope(new).meta) == -1

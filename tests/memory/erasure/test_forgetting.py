@@ -1,14 +1,16 @@
 """An erasure also takes what rests on the erased text, even if it is being learned from."""
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 from typing import Any
 
 import pytest
 
 from memory.documents import Chunk, Library, Origin, Section
-from memory.erasure.jobs import Job
+from memory.erasure.jobs import Job, JobKind
 from memory.learning.learner import LearningConfig
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
@@ -119,12 +121,6 @@ async def test_a_reset_state_is_learned_again_from_the_newest_messages(
     assert await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag) <= time.time()
 
 
-async def test_forgetting_a_message_again_returns_the_same_counts(memory: Memory) -> None:
-    await talk(memory, "one", "two")
-    await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
-    assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
-
-
 async def test_an_interrupted_forgetting_is_finished_and_not_cancelled(memory: Memory) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
@@ -141,14 +137,35 @@ async def test_an_interrupted_forgetting_is_finished_and_not_cancelled(memory: M
     assert await facts_of(memory, ANNS) == []
 
 
+async def expire(memory: Memory) -> None:
+    """Let a conversation expire, but not its person's scope."""
+    await memory.client.call("DEL", *memory.keys.scope(HERE))
+
+
+async def begin_anew_and_clear(memory: Memory) -> None:
+    await expire(memory)
+    await talk(memory, "two")
+    await (await ChatHistory.read(memory.histories, HERE)).clear()
+    await memory.scopes.cut(ANNS, HERE)
+
+
 @pytest.mark.parametrize("is_personal", [True, False])
-async def test_nothing_is_learned_from_a_message_that_is_forgotten_during_the_call(
-    memory: Memory, model: ScriptedModel, *, is_personal: bool
+@pytest.mark.parametrize(
+    "meanwhile",
+    [lambda memory: forget(memory, 1, 2), clear, begin_anew_and_clear],
+    ids=["its messages are forgotten", "it is cleared", "it expires, and is cleared again"],
+)
+async def test_nothing_is_learned_from_what_was_erased_during_the_call(
+    memory: Memory,
+    model: ScriptedModel,
+    meanwhile: Callable[[Memory], Awaitable[object]],
+    *,
+    is_personal: bool,
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=is_personal)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one", "two")
-    model.meanwhile = lambda: forget(memory, 1, 2)
+    model.meanwhile = partial(meanwhile, memory)
     await memory.learn(HERE)
     assert [await facts_of(memory, scope) for scope in (HERE, ANNS)] == [[], []]
 
@@ -177,22 +194,6 @@ async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(memory:
     await write(memory, ANNS, Fact(0, "learned since", (source(3, epoch=1),), 1))
     assert await memory.forgetting.clear(HERE, nonce, ANN, 1, as_admin=False) == receipt
     assert [fact[0] for fact in await facts_of(memory, ANNS)][1:] == ["learned since"]
-
-
-async def test_a_fact_is_not_written_to_the_person_if_its_message_was_cleared_meanwhile(
-    memory: Memory, model: ScriptedModel
-) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
-    model.parts = {"notes": {"text": CANARY}}
-    await talk(memory, "one")
-    model.meanwhile = lambda: clear(memory)
-    await memory.learn(HERE)
-    assert await facts_of(memory, ANNS) == []
-
-
-async def expire(memory: Memory) -> None:
-    """Let a conversation expire, but not its person's scope."""
-    await memory.client.call("DEL", *memory.keys.scope(HERE))
 
 
 async def test_an_expired_conversation_that_begins_again_is_learned_from_its_first_message(
@@ -230,24 +231,6 @@ async def test_a_clear_also_erases_what_was_learned_before_an_expiry(memory: Mem
             await expire(memory)
     assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["before", "since"]
     assert (await clear(memory, update_id=20)).records == 2
-    assert await facts_of(memory, ANNS) == []
-
-
-async def test_a_learner_of_an_expired_conversation_writes_nothing_that_was_cleared_since(
-    memory: Memory, model: ScriptedModel
-) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
-    model.parts = {"notes": {"text": CANARY}}
-    await talk(memory, "one")
-
-    async def begin_anew() -> None:
-        await expire(memory)
-        await talk(memory, "two")
-        await (await ChatHistory.read(memory.histories, HERE)).clear()
-        await memory.scopes.cut(ANNS, HERE)
-
-    model.meanwhile = begin_anew
-    await memory.learn(HERE)
     assert await facts_of(memory, ANNS) == []
 
 
@@ -306,22 +289,18 @@ async def test_a_job_takes_a_tasks_turn_that_began_before_it_and_what_it_set(
     assert await memory.work.list_open(HERE) == []
 
 
-async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memory) -> None:
+@pytest.mark.parametrize(("kind", "target"), [("all", 0), ("chat", ANN)])
+async def test_a_job_of_an_operator_erases_facts_and_keeps_the_operators_documents(
+    memory: Memory, kind: JobKind, target: int
+) -> None:
     manual = Scope.of_namespace("manual")
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     await write(memory, manual, Chunk(0, "doc", 0, "how to", "Manual"))
-    finished = await carry_out(memory, Job("job", "all", 0, 10, time.time(), b""))
+    finished = await carry_out(memory, Job("job", kind, target, 10, time.time(), b""))
     assert (finished.conversations, finished.receipt.records) == (1, 1)
     assert await facts_of(memory, ANNS) == []
     assert [chunk.text for chunk in (await memory.scopes.read(manual)).of_kind(Chunk)] == ["how to"]
-
-
-async def test_an_operators_clear_of_a_private_chat_erases_facts(memory: Memory) -> None:
-    await talk(memory, "one")
-    await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
-    await carry_out(memory, Job("job", "chat", ANN, 10, time.time(), b""))
-    assert await facts_of(memory, ANNS) == []
 
 
 async def test_behaviors_are_called_before_a_job_erases_a_conversation(memory: Memory) -> None:

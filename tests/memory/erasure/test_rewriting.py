@@ -31,6 +31,15 @@ async def asking(memory: Memory) -> tuple[OpenTurn, tuple[bytes, bytes]]:
     return turn, (entry.to_member(), AGAIN)
 
 
+async def rewrite(memory: Memory) -> None:
+    """Replace the words of the third message, which is answered again."""
+    _, change = await asking(memory)
+    history = await ChatHistory.read(memory.histories, HERE)
+    edited = replace(history.messages[2], text="I have a cat.")
+    await memory.forgetting.rewrite(HERE, edited, [3, 4], change)
+    await memory.forgetting.drop_facts(HERE, [3])
+
+
 async def test_an_exchange_goes_with_all_that_was_learned_and_its_turn_begins_again(
     memory: Memory, valkey: str
 ) -> None:
@@ -129,17 +138,11 @@ async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, va
     elsewhere = Watermark("facts@c:77:0@5", 6)
     await write(memory, ANNS, Fact(0, f"Has a {CANARY}.", (source(3),), said_at=1))
     await write(memory, ANNS, Watermark(f"facts@{HERE.tag}@5", 6), elsewhere)
-    _, change = await asking(memory)
-    history = await ChatHistory.read(memory.histories, HERE)
-    edited = replace(history.messages[2], text="I have a cat.")
-    await memory.forgetting.rewrite(HERE, edited, [3, 4], change)
-    await memory.forgetting.drop_facts(HERE, [3])
+    await rewrite(memory)
     assert CANARY.encode() not in await everything_stored(valkey)
     assert await texts(memory) == ["I like tea.", "yes", "I have a cat.", "yes", "It rains.", "yes"]
     here, anns = await memory.scopes.read(HERE), await memory.scopes.read(ANNS)
-    assert here.synopses == []
-    assert here.watermark("synopses") == 2
-    assert here.state == ""
+    assert (here.synopses, here.watermark("synopses"), here.state) == ([], 2, "")
     assert await facts_of(memory, ANNS) == []
     assert set(anns.all(Watermark)) == {Watermark(f"facts@{HERE.tag}@5", 2), elsewhere}
 
@@ -168,11 +171,7 @@ async def test_new_words_are_learned_not_deleted_ones(memory: Memory, *, is_pers
     await talk(memory, "I like tea.", f"I have a {CANARY}.", "I dislike rain.", "It rains.")
     await write(memory, HERE, Hidden(5))
     await memory.learn(HERE)
-    _, change = await asking(memory)
-    history = await ChatHistory.read(memory.histories, HERE)
-    edited = replace(history.messages[2], text="I have a cat.")
-    await memory.forgetting.rewrite(HERE, edited, [3, 4], change)
-    await memory.forgetting.drop_facts(HERE, [3])
+    await rewrite(memory)
     model.parts = {"notes": {"text": "Has a cat."}}
     await memory.turns.commit(await take(memory), [], Cursor())
     await memory.learn(HERE)

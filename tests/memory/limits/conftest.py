@@ -1,18 +1,17 @@
 """A memory on a Redis of 8 MB, on a server and on a Cluster."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from memory.limits.capacity import CapacityAlert, FillLevel
 from memory.memory import Memory
 from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
-from tests.valkey import OneNodeCluster, ValkeyServer, opened
+from tests.valkey import OneNodeCluster, ValkeyServer
 
 REDIS_BYTES = 8 * 2**20
 
@@ -36,9 +35,8 @@ def small_server(_small_server: ValkeyServer) -> ValkeyServer:
 
 
 @pytest.fixture
-async def small_store(small_server: ValkeyServer) -> AsyncIterator[RedisClient]:
-    async with opened(small_server.url) as client:
-        yield client
+def valkey(small_server: ValkeyServer) -> str:
+    return small_server.url
 
 
 @pytest.fixture
@@ -47,9 +45,9 @@ def embedder() -> WordsEmbedder:
 
 
 @pytest.fixture
-def memory(small_store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
     times = TurnTimes(60_000, 0, 0)  # a Redis is filled up within a lease
-    return Memory(small_store, 42, tokens, embedder, replace(OPTIONS, times=times))
+    return Memory(store, 42, tokens, embedder, replace(OPTIONS, times=times))
 
 
 _CHUNK = bytes(2**14)
@@ -67,21 +65,3 @@ async def fill_up(memory: Memory) -> None:
     await fill(memory, 0.95)
     used = (await memory.capacity.fill_level()).used
     await memory.client.call("CONFIG SET", "maxmemory", used - _TOO_MUCH_BYTES)
-
-
-async def empty(memory: Memory) -> None:
-    await memory.client.call("DEL", "ballast")
-
-
-class Admins:
-    """While `are_away` is set, no admin can be reached."""
-
-    def __init__(self) -> None:
-        self.told: list[CapacityAlert] = []
-        self.are_away = False
-
-    async def tell(self, news: CapacityAlert, filling: FillLevel) -> bool:
-        assert filling.limit
-        if not self.are_away:
-            self.told.append(news)
-        return not self.are_away

@@ -5,16 +5,34 @@ from time import time
 
 import pytest
 
-from memory.limits.capacity import CapacityMonitor, Level
+from memory.limits.capacity import CapacityAlert, CapacityMonitor, FillLevel, Level
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.limits.conftest import REDIS_BYTES, Admins, empty, fill, fill_up
+from tests.memory.limits.conftest import REDIS_BYTES, fill, fill_up
 from tests.memory.turns import close, put, take, texts
 from tests.valkey import ValkeyServer
+
+
+class Admins:
+    """While `are_away` is set, no admin can be reached."""
+
+    def __init__(self) -> None:
+        self.told: list[CapacityAlert] = []
+        self.are_away = False
+
+    async def tell(self, news: CapacityAlert, filling: FillLevel) -> bool:
+        assert filling.limit
+        if not self.are_away:
+            self.told.append(news)
+        return not self.are_away
+
+
+async def empty(memory: Memory) -> None:
+    await memory.client.call("DEL", "ballast")
 
 
 async def test_without_a_known_limit_nothing_is_done(
@@ -53,11 +71,11 @@ async def test_admins_are_told_again_after_a_fall_but_not_on_the_same_day(memory
 
 
 async def test_one_of_several_processes_sends_the_alert(
-    small_store: RedisClient, tokens: TokenCounter, memory: Memory
+    store: RedisClient, tokens: TokenCounter, memory: Memory
 ) -> None:
     await fill(memory, 0.83)
     admins = Admins()
-    others = [Memory(small_store, 42, tokens, None, OPTIONS) for _ in range(5)]
+    others = [Memory(store, 42, tokens, None, OPTIONS) for _ in range(5)]
     for _ in range(2):
         await asyncio.gather(*(each.capacity.check(admins.tell) for each in others))
     assert admins.told == ["filling"]
@@ -95,15 +113,14 @@ async def test_the_ballast_lets_a_turn_finish_when_redis_is_full(memory: Memory)
 
 
 async def test_every_process_sees_that_the_ballast_is_released(
-    memory: Memory, small_store: RedisClient, tokens: TokenCounter
+    memory: Memory, other: Memory
 ) -> None:
     admins = Admins()
     await memory.capacity.check(admins.tell)
     await fill(memory, 0.95)
     await memory.capacity.ballast.release()
-    other = Memory(small_store, 42, tokens, None, OPTIONS).capacity
-    assert await other.check(admins.tell) is Level.FULL
-    assert other.ballast.is_released
+    assert await other.capacity.check(admins.tell) is Level.FULL
+    assert other.capacity.ballast.is_released
 
 
 async def test_without_ballast_there_is_nothing_to_release(memory: Memory) -> None:

@@ -112,9 +112,8 @@ async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memor
     await store(memory, due)
     first = await take_due(memory)
     assert first.item.text == due.text
-    assert (
-        await memory.work.take(HERE, due.id, LEASE_S) is None
-    )  # the index now says when the lease ends
+    # The index now says when the lease ends.
+    assert await memory.work.take(HERE, due.id, LEASE_S) is None
     assert await memory.work.find_due(8) == []
     await memory.work.hold(first, LEASE_S, 1)
     await let_the_lease_end(memory, due.id)
@@ -245,8 +244,8 @@ async def test_forgetting_a_person_takes_their_reminders_everywhere(memory: Memo
     await store(memory, reminder("private"))
     await store(memory, reminder("in the group"), conversation=GROUP, update_id=2)
     await store(memory, reminder("Bob's", person=BOB), conversation=GROUP, update_id=3)
-    await memory.jobs.start_job(Job("before", "forget", ANN, 0, 999.0, b""))
-    await memory.jobs.run_job("before")  # all of this was said after that confirmation
+    # All of this was said after this confirmation.
+    await carry_out(memory, Job("before", "forget", ANN, 0, 999.0, b""))
     assert len(await memory.work.list_open(HERE)) == 1
     assert len(await memory.work.list_open(GROUP)) == 2
     await carry_out(memory, Job("job", "forget", ANN, 3, time.time(), b""))
