@@ -1,11 +1,14 @@
 """What every auditor has: records, the trace, and a way to report a broken promise."""
 
 from collections.abc import Callable
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from tests.lab.simulator.client import Observer
 from tests.lab.simulator.records import Records
 from tests.lab.simulator.store.keyspace import Args, Reply
+
+if TYPE_CHECKING:
+    from tests.lab.simulator.people import People
 
 Note = Callable[[str, str], None]
 """Adds a line to the trace: which process or part, and what it did."""
@@ -15,38 +18,10 @@ class Violated(BaseException):
     """Raised when a promise is broken; the product's `except Exception` does not catch it."""
 
 
-class World(Protocol):
-    """What an auditor asks about the people and their updates."""
-
-    def has_undelivered(self, tag: str) -> bool:
-        """Tell whether Telegram has not delivered all updates of a conversation yet."""
-        ...
-
-    def sent_at(self, update_id: int) -> int:
-        """Return when a message was sent, in Unix seconds."""
-        ...
-
-    def is_text(self, update_id: int) -> bool:
-        """Tell whether an update is a text message."""
-        ...
-
-    def message_of(self, update_id: int) -> int:
-        """Return the message that an update is about; an edit has that of the text."""
-        ...
-
-    def may_be_silent(self, update_id: int) -> bool:
-        """Tell whether an update needs no answer."""
-        ...
-
-    def forgetting(self, person: int) -> int:
-        """Return the newest update in which a person confirmed `/forget`, 0 for none."""
-        ...
-
-
 class BaseAuditor(Observer):
     """Observes one schedule; `step` counts the server's steps, `violation` is the first found."""
 
-    world: World
+    world: "People"
 
     def __init__(self, note: Note | None) -> None:
         self.records = Records()

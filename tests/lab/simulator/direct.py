@@ -27,7 +27,7 @@ class DirectClient(RedisClient):
         self._server = SharedServer(redis, Observer(), texts)
         loop = VirtualLoop(lambda *_: None)
         loop.close()  # nothing is awaited here
-        self._process = Process("test", loop, _NoWatcher())
+        self._process = Process("test", loop, lambda *_: None)
 
     def carry_out(self, command: Command | ScriptCall) -> Reply:
         """Execute one command; raise a `StoreError` if the server answers with an error."""
@@ -50,8 +50,3 @@ class DirectClient(RedisClient):
 
 
 _lua, _sources = cache(Lua), cache(script_sources)
-
-
-class _NoWatcher:
-    def note(self, who: str, what: str) -> None:
-        """Do nothing."""

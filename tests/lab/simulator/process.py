@@ -4,9 +4,9 @@ A dead process still runs code, for example `finally` blocks, but none of its ca
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, Protocol
+from typing import Any
 
 from tests.lab.simulator.loop import NumberedTask, VirtualLoop
 
@@ -17,20 +17,14 @@ class Died(BaseException):
     """Raised in the code that a dead process still runs; no `except Exception` catches it."""
 
 
-class Watcher(Protocol):
-    """Observes what happens to processes."""
-
-    def note(self, who: str, what: str) -> None: ...
-
-
 class Process:
-    """One start of a bot; its tasks end together."""
+    """One start of a bot; its tasks end together. `note` is told what happens to it."""
 
-    def __init__(self, name: str, loop: VirtualLoop, watcher: Watcher) -> None:
+    def __init__(self, name: str, loop: VirtualLoop, note: Callable[[str, str], None]) -> None:
         self.name = name
         self.is_dead = False
         self._loop = loop
-        self._watcher = watcher
+        self._note = note
         self._resumes_at = 0.0
         self._tasks: dict[NumberedTask, None] = {}
 
@@ -55,13 +49,13 @@ class Process:
 
     def pause(self, seconds: float) -> None:
         """Stop it as SIGSTOP would: its calls continue only afterwards."""
-        self._watcher.note(self.name, f"is stopped for {seconds:.2f} s")
+        self._note(self.name, f"is stopped for {seconds:.2f} s")
         self._resumes_at = max(self._resumes_at, self._loop.now + seconds)
 
     def crash(self) -> None:
         """End it at once; from now on nothing that it does has an effect."""
         if not self.is_dead:
-            self._watcher.note(self.name, "dies")
+            self._note(self.name, "dies")
         self.end()
 
     def end(self) -> None:

@@ -117,15 +117,12 @@ class Schedule:
 
     async def _settle(self) -> None:
         until = self._loop.now + _MAX_SETTLING_S
-        while not self.auditor.violation and not self._is_settled():
+        while not self.auditor.violation and (not self._people.is_done or self._what_is_left()):
             if self._loop.now > until:
                 self.auditor.violated(_STUCK, self._what_is_left())
             await asyncio.sleep(_CHECK_EVERY_S)
         if not self.auditor.violation:
             final_verdict(self.auditor, self._people.written, self._dead)
-
-    def _is_settled(self) -> bool:
-        return self._people.is_done and not self._what_is_left()
 
     def _what_is_left(self) -> str:
         """Name the work that is not done yet, "" if everything is done."""
@@ -150,7 +147,7 @@ class Schedule:
         starts = 0
         while True:
             starts += 1
-            process = Process(f"{slot}{starts}", self._loop, self)
+            process = Process(f"{slot}{starts}", self._loop, self.note)
             stopping = asyncio.Event()
             bot = self._shared.protocol.make_bot(self._connect(process))
             self._running[slot] = (process, bot)
@@ -186,13 +183,7 @@ class Schedule:
         """End all processes and tasks of this schedule."""
         for process, _ in self._running.values():
             process.end()
-        while others := asyncio.all_tasks() - {self._own_task()}:
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in others:
                 task.cancel()
             await asyncio.wait(others)
-
-    @staticmethod
-    def _own_task() -> "asyncio.Task[object]":
-        task = asyncio.current_task()
-        assert task is not None
-        return task

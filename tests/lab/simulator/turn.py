@@ -99,22 +99,12 @@ class NamingAnswerer(Answerer):
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply with its parts named."""
-        opened = _TURN.get()
-        assert opened is not None
         outbox = await super().answer(request, history)
-        if not outbox.parts:
-            return outbox
-        number = self._auditor.asked(opened, is_answer=True)
-        return _named(outbox, number, self._chance.random.randint(1, 3))
+        return _named(outbox, _TURN.get(), self._auditor, self._chance)
 
     async def stop(self, request: Request, history: ChatHistory) -> Outbox:
         """Return what was shown of a reply, with its part named."""
-        opened = _TURN.get()
-        assert opened is not None
-        outbox = await super().stop(request, history)
-        if not outbox.parts:
-            return outbox
-        return _named(outbox, self._auditor.asked(opened, is_answer=False), 1)
+        return _named(await super().stop(request, history), _TURN.get(), self._auditor)
 
 
 class NamingGiveUp(GiveUp):
@@ -125,13 +115,18 @@ class NamingGiveUp(GiveUp):
         self._auditor = auditor
 
     def _notice(self, opened: OpenTurn) -> Outbox:
-        outbox = super()._notice(opened)
-        if not outbox.parts:
-            return outbox
-        return _named(outbox, self._auditor.asked(opened, is_answer=False), 1)
+        return _named(super()._notice(opened), opened, self._auditor)
 
 
-def _named(outbox: Outbox, number: int, of: int) -> Outbox:
+def _named(
+    outbox: Outbox, opened: OpenTurn | None, auditor: Auditor, chance: Chance | None = None
+) -> Outbox:
+    """Return the reply of a turn with its parts named; an answer has one to three by `chance`."""
+    assert opened is not None
+    if not outbox.parts:
+        return outbox
+    number = auditor.asked(opened, is_answer=chance is not None)
+    of = chance.random.randint(1, 3) if chance else 1
     parts = [Part(outbox.parts[0].text)] * (of - 1) + [outbox.parts[-1]]
     named = tuple(
         replace(part, text=markers.part_text(part.text, PartName(number, at, of)), entities=())
