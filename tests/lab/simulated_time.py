@@ -6,9 +6,8 @@ the Redis server keeps its own time.
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 BEGAN: Final = 1_767_603_600.0
@@ -30,19 +29,23 @@ class SimulatedClock:
         self.now = max(self.now, at)
 
 
-@contextmanager
-def simulated(clock: SimulatedClock) -> Iterator[None]:
+def simulated(clock: SimulatedClock) -> AbstractContextManager[None]:
     """Inside the block, let every module of the product read `clock`."""
-    real = time.time
-    modules: list[ModuleType] = [time, *(m for m in _product() if vars(m).get("time") is real)]
-    for module in modules:
-        vars(module)["time"] = clock
+    return replaced([("time", time.time, clock)])
+
+
+@contextmanager
+def replaced(replacements: Sequence[tuple[str, object, object]], *others: object) -> Iterator[None]:
+    """Replace each (name, value) in `time`, in all modules of the product and in `others`."""
+    product = [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
+    before: list[tuple[object, str, object]] = []
+    for owner in (time, *others, *product):
+        for name, real, replacement in replacements:
+            if vars(owner).get(name) is real:
+                before.append((owner, name, real))
+                setattr(owner, name, replacement)
     try:
         yield
     finally:
-        for module in modules:
-            vars(module)["time"] = real
-
-
-def _product() -> list[ModuleType]:
-    return [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
+        for owner, name, real in before:
+            setattr(owner, name, real)

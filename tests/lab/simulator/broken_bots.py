@@ -1,4 +1,4 @@
-"""Bots in which one class of the product is replaced by a broken one."""
+"""Ways to break a bot that was just built, mostly by a broken class in place of the product's."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,20 +17,9 @@ from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import TurnStore
 from memory.store.keys import Scope
 from memory.work.items import TakenWork, WorkItems
-from tests.lab.simulator.bot import Connections, SimulatedBot
+from tests.lab.simulator.bot import SimulatedBot
 from tests.lab.simulator.turn import NamingDeliverer, NamingGiveUp, ignore
 from tests.quiet_chat import no_export
-
-
-class HastyBot(SimulatedBot):
-    """Acknowledges each wake-up as soon as it is read, before anything is answered."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        memory = self.memory
-        self._worker.ready_queue = _HastyReadyQueue(
-            memory.client, memory.scripts, memory.keys.ready_queue
-        )
 
 
 class _HastyReadyQueue(ReadyQueue):
@@ -41,9 +30,23 @@ class _HastyReadyQueue(ReadyQueue):
         return wake_ups
 
 
+def hasty(bot: SimulatedBot) -> None:
+    """Acknowledge each wake-up as soon as it is read, before anything is answered."""
+    memory = bot.memory
+    ready_queue = memory.keys.ready_queue
+    bot._worker.ready_queue = _HastyReadyQueue(memory.client, memory.scripts, ready_queue)
+
+
 class _ForgetfulTurns(TurnStore):
     async def write_outbox(self, turn: OpenTurn, *_: object, **__: object) -> None:
         await self.renew(turn)
+
+
+def forgetful(bot: SimulatedBot, turns: type[TurnStore] = _ForgetfulTurns) -> None:
+    """Report that a reply is durable, but do not store it."""
+    memory = bot.memory
+    queue = turns(memory.store, memory.turns._times, memory.turns._tail, memory.usage)
+    bot._turn.turns = bot._worker.turns = queue
 
 
 class _ClumsyTurns(TurnStore):
@@ -51,45 +54,19 @@ class _ClumsyTurns(TurnStore):
         raise AttributeError("simulated")
 
 
-class ForgetfulBot(SimulatedBot):
-    """Reports that a reply is durable, but does not store it."""
-
-    turns: type[TurnStore] = _ForgetfulTurns
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        turns, usage = self.memory.turns, self.memory.usage
-        queue = self.turns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn.turns = self._worker.turns = queue
+def clumsy(bot: SimulatedBot) -> None:
+    """Raise an error whenever a reply should be stored."""
+    forgetful(bot, _ClumsyTurns)
 
 
-class ClumsyBot(ForgetfulBot):
-    """Raises an error whenever it should store a reply."""
+def despairing(bot: SimulatedBot) -> None:
+    """Give up every turn at once, with a notice."""
+    run_turn = bot._worker.run_turn
 
-    turns = _ClumsyTurns
+    async def give_up(opened: OpenTurn) -> Committed:
+        return await run_turn(replace(opened, failures=MAX_FAILURES))
 
-
-class DespairingBot(SimulatedBot):
-    """Gives up every turn at once, with a notice."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        run_turn = self._worker.run_turn
-
-        async def give_up(opened: OpenTurn) -> Committed:
-            return await run_turn(replace(opened, failures=MAX_FAILURES))
-
-        self._worker.run_turn = give_up
-
-
-class SilentBot(SimulatedBot):
-    """Sends no notice when it gives up a turn."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        memory = self.memory
-        silent = _SilentGiveUp(memory.dead_letters, connections.auditor)
-        self._turn.give_up = silent.give_up
+    bot._worker.run_turn = give_up
 
 
 class _SilentGiveUp(NamingGiveUp):
@@ -97,13 +74,10 @@ class _SilentGiveUp(NamingGiveUp):
         return replace(super()._notice(opened), parts=())
 
 
-class DiscouragedBot(SimulatedBot):
-    """Connections a reply at the first part of which nothing was heard."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        chat, timeout_s = connections.telegram, self._turn.deliverer.timeout_s
-        self._turn.deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
+def silent(bot: SimulatedBot) -> None:
+    """Send no notice when a turn is given up."""
+    letters, auditor = bot.memory.dead_letters, bot._connections.auditor
+    bot._turn.give_up = _SilentGiveUp(letters, auditor).give_up
 
 
 class _DiscouragedDeliverer(Deliverer):
@@ -112,6 +86,12 @@ class _DiscouragedDeliverer(Deliverer):
             return await super()._send(*arguments)
         except OutcomeUnknown as error:
             raise Refused("other") from error
+
+
+def discouraged(bot: SimulatedBot) -> None:
+    """End a reply at the first part of which nothing was heard."""
+    chat, timeout_s = bot._connections.telegram, bot._turn.deliverer.timeout_s
+    bot._turn.deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
 
 
 class _Forgetting(Forgetting):
@@ -124,36 +104,20 @@ class _NothingStored(_Forgetting):
         return []
 
 
+def stubborn(bot: SimulatedBot) -> None:
+    """Change nothing when an answered message was edited."""
+    bot.memory.forgetting = _NothingStored(bot.memory.forgetting)
+
+
 class _Overtaken(_Forgetting):
     async def take_out(self, conversation: Scope, *asked: Any) -> None:
         await self.erase_messages(conversation, asked[0], f"race:{asked[0]}")
         await super().take_out(conversation, *asked)
 
 
-class StubbornBot(SimulatedBot):
-    """Changes nothing when an answered message was edited."""
-
-    forgetting: type[_Forgetting] = _NothingStored
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        self.memory.forgetting = self.forgetting(self.memory.forgetting)
-
-
-class OvertakenBot(StubbornBot):
-    """Erases each exchange right before it is taken out, as a quicker process may. No defect."""
-
-    forgetting = _Overtaken
-
-
-class AppendingBot(SimulatedBot):
-    """Sends a new reply below the former one instead of replacing that."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        chat, timeout_s = connections.telegram, self._turn.deliverer.timeout_s
-        records = connections.auditor.records
-        self._turn.deliverer = _AppendingDeliverer(chat, timeout_s, records)
+def overtaken(bot: SimulatedBot) -> None:
+    """Erase each exchange right before it is taken out, as a quicker process may. No defect."""
+    bot.memory.forgetting = _Overtaken(bot.memory.forgetting)
 
 
 class _AppendingDeliverer(NamingDeliverer):
@@ -161,14 +125,11 @@ class _AppendingDeliverer(NamingDeliverer):
         return await super().deliver(replace(outbox, replaces=()), *how)
 
 
-class NeverLearningBot(SimulatedBot):
-    """Never starts to learn."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        idle = _IdleLearner(self.memory.learn)
-        self._turn.learn = idle.learn
-        self._maintenance._learner = idle
+def appending(bot: SimulatedBot) -> None:
+    """Send a new reply below the former one instead of replacing that."""
+    made_of, timeout_s = bot._connections, bot._turn.deliverer.timeout_s
+    records = made_of.auditor.records
+    bot._turn.deliverer = _AppendingDeliverer(made_of.telegram, timeout_s, records)
 
 
 class _IdleLearner(BackgroundLearner):
@@ -176,34 +137,32 @@ class _IdleLearner(BackgroundLearner):
         del conversation
 
 
-class FalselyLearningBot(SimulatedBot):
-    """Learns without an embedder, and reports that everything is learned."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        self.memory._vectors = None
-        self.memory.enable_learning(LearningConfig())
-        self._learner._learn_from = self.memory.learn
+def never_learning(bot: SimulatedBot) -> None:
+    """Never start to learn."""
+    idle = _IdleLearner(bot.memory.learn)
+    bot._turn.learn = idle.learn
+    bot._maintenance._learner = idle
 
 
-class ObedientBot(SimulatedBot):
-    """Answers a task although it was erased."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        *others, _, agent = self._turn.answerer.steps
-        self._turn.answerer.steps = [*others, agent]
+def falsely_learning(bot: SimulatedBot) -> None:
+    """Learn without an embedder, and report that everything is learned."""
+    bot.memory._vectors = None
+    bot.memory.enable_learning(LearningConfig())
+    bot._learner._learn_from = bot.memory.learn
 
 
-class RepeatingBot(SimulatedBot):
-    """Does not close the reminders that it has sent."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        self._work._items = _OpenItems(self.memory.store)
+def obedient(bot: SimulatedBot) -> None:
+    """Answer a task although it was erased."""
+    *others, _, agent = bot._turn.answerer.steps
+    bot._turn.answerer.steps = [*others, agent]
 
 
 class _OpenItems(WorkItems):
     async def close(self, taken: TakenWork, due: float, member: bytes = b"") -> bool:
         del taken, due, member
         return True
+
+
+def repeating(bot: SimulatedBot) -> None:
+    """Do not close the reminders that were sent."""
+    bot._work._items = _OpenItems(bot.memory.store)

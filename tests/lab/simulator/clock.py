@@ -1,7 +1,6 @@
 """The time and the secrets that the product gets while it is simulated."""
 
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from memory.queue import ready_queue as sweep
 from memory.queue import turn_store
 from memory.store import keys
 from memory.store.keys import Keys, Scope, ScopeKeys
+from tests.lab.simulated_time import replaced
 from tests.lab.simulator.loop import BEGAN, VirtualLoop
 
 
@@ -42,7 +42,6 @@ class Time:
 def simulated() -> Iterator[Time]:
     """Let every module of the product read a simulated time while the block lasts."""
     simulation = Time()
-    replaced: list[tuple[object, str, object]] = []
     replacements: list[tuple[str, object, object]] = [
         ("time", time.time, simulation.now),
         ("token_hex", secrets.token_hex, simulation.token),
@@ -66,17 +65,8 @@ def simulated() -> Iterator[Time]:
         ("SHARDS", keys.SHARDS, 1),
         ("scope", Keys.scope, _remembered(Keys.scope)),
     ]
-    product = [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
-    for module in (time, Keys, *product):
-        for name, real, replacement in replacements:
-            if vars(module).get(name) is real:
-                replaced.append((module, name, real))
-                setattr(module, name, replacement)
-    try:
+    with replaced(replacements, Keys):
         yield simulation
-    finally:
-        for module, name, value in replaced:
-            setattr(module, name, value)
 
 
 def _remembered(named: Callable[[Keys, Scope], ScopeKeys]) -> Callable[[Keys, Scope], ScopeKeys]:

@@ -1,6 +1,6 @@
 """Protocols that are broken on purpose. The simulator can be trusted because it finds each one.
 
-A mutant replaces a piece of a script's text, or replaces a class of the product by a broken one.
+A mutant replaces a piece of a script's text, or breaks each bot that was built.
 """
 
 from collections.abc import Callable, Collection
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.lab.simulator import broken_bots
-from tests.lab.simulator.bot import Connections, SimulatedBot
+from tests.lab.simulator.bot import SimulatedBot
 from tests.lab.simulator.schedule import Protocol
 from tests.lab.simulator.simulator import script_sources
 
@@ -42,9 +42,9 @@ def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callabl
     return protocol
 
 
-def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protocol]:
-    """Return a protocol with a broken bot."""
-    return lambda: Protocol(make_bot=make_bot)
+def _bot(broken: Callable[[SimulatedBot], None]) -> Callable[[], Protocol]:
+    """Return a protocol with a bot that was broken after it was built."""
+    return lambda: Protocol(breaks=broken)
 
 
 def _acting(
@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "wake-ups are acknowledged first",
         "waiting updates have a wake-up",
-        _bot(broken_bots.HastyBot),
+        _bot(broken_bots.hasty),
     ),
     Mutant(
         "a wake-up is removed although the holder has lost its own",
@@ -134,10 +134,8 @@ MUTANTS = (
         ),
         since=103,
     ),
-    Mutant(
-        "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
-    ),
-    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.ForgetfulBot), since=85),
+    Mutant("storing a reply raises an error", "every error is expected", _bot(broken_bots.clumsy)),
+    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.forgetful), since=85),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
@@ -202,18 +200,18 @@ MUTANTS = (
     Mutant(
         "every turn is given up",
         "a turn is given up after the third try",
-        _bot(broken_bots.DespairingBot),
+        _bot(broken_bots.despairing),
     ),
     Mutant(
         "giving up sends no notice",
         "every update is answered",
-        _bot(broken_bots.SilentBot),
+        _bot(broken_bots.silent),
         since=73,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
         "every update is answered",
-        _bot(broken_bots.DiscouragedBot),
+        _bot(broken_bots.discouraged),
         since=13,
     ),
     Mutant(
@@ -306,12 +304,12 @@ MUTANTS = (
     Mutant(
         "an edit of an answered message is ignored",
         "an edit changes the history",
-        _bot(broken_bots.StubbornBot),
+        _bot(broken_bots.stubborn),
     ),
     Mutant(
         "a reply that replaces another is sent below it",
         "a replaced reply leaves the chat",
-        _bot(broken_bots.AppendingBot),
+        _bot(broken_bots.appending),
         since=21,
     ),
     Mutant(
@@ -335,20 +333,20 @@ MUTANTS = (
         _acting(
             _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
             *("text", "retry"),
-            make_bot=broken_bots.OvertakenBot,
+            breaks=broken_bots.overtaken,
         ),
         since=70,
     ),
-    Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
+    Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.never_learning)),
     Mutant(
         "learning reports that it is done but stores nothing",
         "what is remembered is learned",
-        _bot(broken_bots.FalselyLearningBot),
+        _bot(broken_bots.falsely_learning),
     ),
     Mutant(
         "a reminder stays open when it was sent",
         "a reminder is sent once",
-        _reminding(_bot(broken_bots.RepeatingBot)),
+        _reminding(_bot(broken_bots.repeating)),
     ),
     Mutant(
         "several workers take one reminder",
@@ -377,7 +375,7 @@ MUTANTS = (
         "an erased task is answered",
         "no send begins after a clear",
         _acting(
-            _reminding(_bot(broken_bots.ObedientBot)),
+            _reminding(_bot(broken_bots.obedient)),
             *("text", "delete_message"),
             often=("pause", "hangs"),
             alone=True,

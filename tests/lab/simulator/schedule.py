@@ -35,14 +35,14 @@ _STUCK = "everything finishes"
 class Protocol:
     """What is simulated: the product's own protocol, or one that was broken on purpose.
 
-    `lua` replaces the texts of some scripts, by name. `often` names faults that are made frequent.
-    With `reminds` each message asks for a reminder. People edit, stop and ask again if `edits`, but
-    never in schedules with reminders. They do only what `acts` names, if it names anything; if
-    `alone`, all of them are one person.
+    `lua` replaces the texts of some scripts, by name; `breaks` is called with each new bot. `often`
+    names faults that are made frequent. With `reminds` each message asks for a reminder. People
+    edit, stop and ask again if `edits`, but never in schedules with reminders. They do only what
+    `acts` names, if it names anything; if `alone`, all of them are one person.
     """
 
     lua: Mapping[str, str] = field(default_factory=dict)
-    make_bot: Callable[[Connections], SimulatedBot] = SimulatedBot
+    breaks: Callable[[SimulatedBot], None] = lambda _: None
     often: Collection[str] = ()
     reminds: bool = False
     edits: bool = True
@@ -149,7 +149,8 @@ class Schedule:
             starts += 1
             process = Process(f"{slot}{starts}", self._loop, self.note)
             stopping = asyncio.Event()
-            bot = self._shared.protocol.make_bot(self._connect(process))
+            bot = SimulatedBot(self._connect(process))
+            self._shared.protocol.breaks(bot)
             self._running[slot] = (process, bot)
             running = process.start(bot.run(stopping))
             lifetime = self._chance.random.choice((1.0, 8.0, 1e9, 1e9, 1e9, 1e9))
