@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -137,10 +137,10 @@ class Processes:
 
 
 @asynccontextmanager
-async def fleet(workers: int, **settings: str) -> AsyncIterator[Fleet]:
+async def fleet(workers: int) -> AsyncIterator[Fleet]:
     """Run one web process and some workers inside the block."""
     async with _surroundings() as (surroundings, processes):
-        common = surroundings.environment | settings
+        common = surroundings.environment
         port = free_port()
         web = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
         started = [processes.start("web", "bot", "web", environment=common | web)]
@@ -149,15 +149,7 @@ async def fleet(workers: int, **settings: str) -> AsyncIterator[Fleet]:
             started.append(processes.start(f"worker {number}", "bot", "worker", environment=own))
         first, *others = await asyncio.gather(*started)
         async with Posting(port, WEBHOOK_PATH, _SECRET) as posting:
-            yield Fleet(
-                telegram=surroundings.telegram,
-                model=surroundings.model,
-                valkey=surroundings.valkey,
-                redis=surroundings.redis,
-                workers=tuple(others),
-                web=first,
-                posting=posting,
-            )
+            yield replace(surroundings, workers=tuple(others), web=first, posting=posting)
 
 
 @asynccontextmanager
@@ -166,13 +158,7 @@ async def baseline() -> AsyncIterator[Fleet]:
     async with _surroundings() as (surroundings, processes):
         module = "tests.lab.baseline_bot"
         bot = await processes.start("baseline", module, environment=surroundings.environment)
-        yield Fleet(
-            surroundings.telegram,
-            surroundings.model,
-            surroundings.valkey,
-            surroundings.redis,
-            (bot,),
-        )
+        yield replace(surroundings, workers=(bot,))
 
 
 @asynccontextmanager

@@ -37,7 +37,7 @@ from bot.model.call import CallReport
 from bot.model.model_errors import ModelError
 from bot.model.models import Models, open_models
 from bot.model.structured import StructuredModel
-from bot.telegram.updates import IncomingMessage, Sender
+from bot.telegram.updates import Sender
 from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from config.settings import Settings
@@ -54,7 +54,7 @@ from tests.bot.features.services import services_of
 from tests.lab.conversations import read_folder
 from tests.lab.recall import OPTIONS, append_all, exchanges
 from tests.lab.simulated_time import SimulatedClock, simulated
-from tests.lab.talks import AskedAfter, Talk
+from tests.lab.talks import AskedAfter, Talk, request_of
 from tests.quiet_chat import QuietChat
 
 LEARNING, ANSWERING, JUDGING = (1_391, 136), (9_000, 250), (600, 60)
@@ -120,19 +120,13 @@ def read_conversations(path: Path) -> Iterator[Conversation]:
         now = labelled.messages[-1].sent_at + DAY_S
         ids = {"user": person, "assistant": 0}
         said = [replace(each, sender_id=ids[each.role]) for each in labelled.messages]
+        sender = Sender(person, "Person", "Person")
         cases = [
-            Case(at, each.category, _asked(person, each.text, now), each.answer)
+            Case(at, each.category, request_of(sender, each.text, now, person), each.answer)
             for at, each in enumerate(labelled.questions)
             if each.answer
         ]
         yield Conversation(labelled.name, Scope.of_chat(person), said, now, cases)
-
-
-def _asked(person: int, text: str, now: float) -> Request:
-    sender = Sender(person, "Person", "Person")
-    update = IncomingMessage(1, person, 0, False, 1, int(now), sender, "text", text)  # noqa: FBT003
-    message = Message(0, 0, "user", text, now, person, "Person")
-    return Request((update,), message, (message,))
 
 
 def has_all(answer: str, case: Case) -> float:

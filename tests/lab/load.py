@@ -22,7 +22,7 @@ import platform
 import sys
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Collection
 from http import HTTPStatus
 
 from tests.lab.figures import milliseconds
@@ -124,7 +124,7 @@ async def workers() -> Figures:
             )
         figures[str(count)] = _of_turns(used) | {
             "slots": SLOTS * count,
-            "bound_by": "processor" if _is_processor_bound(used) else "slots",
+            "bound_by": "processor" if used.is_processor_bound else "slots",
         }
         if count == 1:
             cpu_ms = _bots_cpu_ms(used)
@@ -178,43 +178,32 @@ def _bots_cpu_ms(used: Reading) -> float:
     return 1000 * sum(spent.get(duty, 0) for duty in ("bot", "web", "worker")) / used.sent
 
 
-def _is_processor_bound(used: Reading) -> bool:
-    busiest = max(each / used.at for each in used.cpu_s.values())
-    return used.is_machine_busy or busiest > 0.95
-
-
 def _progress(what: str) -> None:
     sys.stderr.write(f"{what}\n")
 
 
-async def measure(part: str | None) -> Figures:
-    """Return the figures of one part, or of all."""
-    parts: Mapping[str, Callable[[], Awaitable[Figures]]] = {
-        "acknowledgement": acknowledgement,
-        "queue": queue,
-        "workers": workers,
-    }
-    wanted = {
-        None: ["acknowledgement", "queue", "workers"],
-        "acknowledgement": ["acknowledgement", "queue"],
-    }.get(part, [part or ""])
+PARTS = {"acknowledgement": (acknowledgement, queue), "workers": (workers,)}
+
+
+async def measure(parts: Collection[str]) -> Figures:
     figures: Figures = {
         "machine": {"cores": CORES, "python": platform.python_version()},
         "load_average_before": os.getloadavg()[0],
     }
-    for name in wanted:
+    for figures_of in (each for part in parts for each in PARTS[part]):
+        name = figures_of.__name__
         _progress(name)
         async with asyncio.timeout(MAX_S):
-            figures[name] = await parts[name]()
+            figures[name] = await figures_of()
         _progress(json.dumps(figures[name]))
     return figures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--part", choices=["acknowledgement", "workers"])
-    options = parser.parse_args()
-    figures = asyncio.run(measure(options.part))
+    parser.add_argument("--part", choices=PARTS)
+    part = parser.parse_args().part
+    figures = asyncio.run(measure([part] if part else PARTS))
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from memory.message import Message
 from memory.search.embeddings import Vectors
-from tests.lab.conversations import Labelled, Question
+from tests.lab.conversations import Labelled, Question, unit
 
 ANN, BEN = 5_000_000_001, 5_000_000_002
 DIMENSIONS: Final = 512
@@ -43,7 +43,7 @@ def made_up(size: int) -> Labelled:
         ids=tuple(map(str, range(size))),
         rows=rows,
         questions=tuple(_question(random, texts[at], int(at)) for at in asked),
-        question_rows=_unit(question_rows.astype(np.float32)),
+        question_rows=unit(question_rows.astype(np.float32)),
     )
 
 
@@ -87,9 +87,4 @@ def _rows(random: np.random.Generator, size: int) -> Vectors:
     common = random.standard_normal(DIMENSIONS, np.float32)
     topics = random.standard_normal((size // _SESSION_MESSAGES + 1, DIMENSIONS), np.float32)
     own = random.standard_normal((size, DIMENSIONS), np.float32)
-    return _unit(own + 0.7 * topics.repeat(_SESSION_MESSAGES, axis=0)[:size] + 0.5 * common)
-
-
-def _unit(rows: Vectors) -> Vectors:
-    unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
+    return unit(own + 0.7 * topics.repeat(_SESSION_MESSAGES, axis=0)[:size] + 0.5 * common)

@@ -74,9 +74,10 @@ class Reading:
         return shares | {"everything_else": round(max(0.0, others), 3)}
 
     @property
-    def is_machine_busy(self) -> bool:
-        """For a difference: whether almost no CPU time was left."""
-        return self.machine_s / self.at > 0.92 * CORES
+    def is_processor_bound(self) -> bool:
+        """For a difference: whether almost no CPU time was left, to the machine or a process."""
+        busiest = max(each / self.at for each in self.cpu_s.values())
+        return self.machine_s / self.at > 0.92 * CORES or busiest > 0.95
 
 
 def _machine_s() -> float:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import cycle
 
 import numpy as np
 import numpy.typing as npt
@@ -44,17 +45,6 @@ async def post_on_time(
         return list(zip(due, await asyncio.gather(*answers), strict=True))
 
 
-async def converse(
-    telegram: LeanTelegram, deliver: Deliver, person: int, texts: Sequence[str]
-) -> None:
-    """Write one text after the other, each after the answer to the last; raise `TimeoutError`."""
-    for text in texts:
-        replied = telegram.reply_in(person)
-        async with asyncio.timeout(PATIENCE_S):
-            await deliver(telegram.said(person, text))
-            await replied
-
-
 @asynccontextmanager
 async def talking(
     telegram: LeanTelegram, deliver: Deliver, persons: Sequence[int]
@@ -62,8 +52,11 @@ async def talking(
     """Let people talk without pauses inside the block; raise the first error of one of them."""
 
     async def talk(person: int) -> None:
-        while True:
-            await converse(telegram, deliver, person, TEXTS)
+        for text in cycle(TEXTS):
+            replied = telegram.reply_in(person)
+            async with asyncio.timeout(PATIENCE_S):
+                await deliver(telegram.said(person, text))
+                await replied
 
     tasks = [asyncio.create_task(talk(person)) for person in persons]
     try:

@@ -78,8 +78,8 @@ class Talk:
         said = described["messages"]
         names = dict.fromkeys(each["who"] for each in said if each["who"] != "assistant")
         self.people = {name: FIRST_PERSON + 100 * number + at for at, name in enumerate(names)}
-        self.is_group = described["kind"] == "group"
-        self.chat_id = GROUP - number if self.is_group else next(iter(self.people.values()))
+        is_group = described["kind"] == "group"
+        self.chat_id = GROUP - number if is_group else next(iter(self.people.values()))
         self.scope = Scope.of_chat(self.chat_id)
         self.now = seconds(described["now"])
         self.messages = [self._message(each) for each in said]
@@ -95,13 +95,8 @@ class Talk:
 
     def asked(self, question: Question) -> Request:
         """Return the request of a turn that answers a question."""
-        sender_id, text = self.people[question.who], question.question
-        sender = Sender(sender_id, question.who, question.who)
-        update = IncomingMessage(
-            1, self.chat_id, 0, self.is_group, 1, int(self.now), sender, "text", text
-        )
-        message = Message(0, 0, "user", text, self.now, sender_id, question.who)
-        return Request((update,), message, (message,))
+        sender = Sender(self.people[question.who], question.who, question.who)
+        return request_of(sender, question.question, self.now, self.chat_id)
 
     def successors(self, stale: str) -> list[str]:
         """Return the facts that came after those that rest on a message, the next ones first."""
@@ -112,6 +107,13 @@ class Talk:
                 while (at := after.get(at, -1)) >= 0:
                     found.append(self.facts[at]["text"])
         return found
+
+
+def request_of(sender: Sender, text: str, now: float, chat_id: int) -> Request:
+    """Return the request of a turn that answers one text."""
+    update = IncomingMessage(1, chat_id, 0, chat_id < 0, 1, int(now), sender, "text", text)
+    message = Message(0, 0, "user", text, now, sender.id, sender.name)
+    return Request((update,), message, (message,))
 
 
 class AskedAfter(ChatHistory):

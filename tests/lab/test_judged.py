@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bot.telegram.updates import Sender
 from tests.lab import judged
+from tests.lab.talks import request_of
 from tests.servers.model_api import ApiError, ChatRequest, ModelApiServer, Reply
 from tests.settings import Settings
 
@@ -124,6 +126,6 @@ def test_nothing_is_asked_before_somebody_agrees_to_what_it_costs(
 def test_an_answer_needs_the_names_and_numbers_that_the_question_does_not_have(
     answer: str, share: float
 ) -> None:
-    request = judged._asked(1, "Whom did I meet in Kiel?", 0)
+    request = request_of(Sender(1, "Ann", "Ann"), "Whom did I meet in Kiel?", 0, 1)
     case = judged.Case(0, "single", request, wanted=[["Yesterday, 12 May, I met Zofia in Kiel."]])
     assert judged.has_all(answer, case) == share
