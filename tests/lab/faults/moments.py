@@ -179,12 +179,11 @@ async def _at_once(scene: Scene) -> BotProcess:
     return scene.bots[0]
 
 
-def _is_question(call: Call) -> bool:
-    return isinstance(call.request, ChatRequest) and call.request.messages[-1].role == "user"
+def _asked_by(role: str) -> Wait:
+    def fits(call: Call) -> bool:
+        return isinstance(call.request, ChatRequest) and call.request.messages[-1].role == role
 
-
-def _is_tool_result(call: Call) -> bool:
-    return isinstance(call.request, ChatRequest) and call.request.messages[-1].role == "tool"
+    return _requested(fits)
 
 
 def _is_recall(call: Call) -> bool:
@@ -205,8 +204,8 @@ def is_for_learning(request: ApiRequest) -> bool:
 
 
 ACCEPTING = Moment("accepting", _logged("update"))
-ASKING = Moment("asking", _requested(_is_question))
-USING_A_TOOL = Moment("using a tool", _requested(_is_tool_result), wish="sum")
+ASKING = Moment("asking", _asked_by("user"))
+USING_A_TOOL = Moment("using a tool", _asked_by("tool"), wish="sum")
 SENDING = Moment("sending", _called("sendMessage"), wish="long")
 BEING_SENT = Moment("being sent", _called("sendMessage"), fault=SlowAnswer(0.6))
 BEFORE_IT_IS_MARKED_AS_SENT = Moment(

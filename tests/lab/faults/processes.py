@@ -42,6 +42,8 @@ _AGAIN_S = 0.1
 _SENDING_S = 0.5
 """So slow that no turn ends between the choice of a process and its SIGTERM."""
 
+_APART = (("web and workers", Stage(roles=MANY)), ("pollers and workers", POLLED_MANY))
+
 _WORKING = (ASKING, USING_A_TOOL, SENDING, BEING_SENT)
 
 
@@ -152,10 +154,7 @@ FAULTS = (
             sample=0,
             texts=4,
         )
-        for name, stage in (
-            ("web and workers", Stage(roles=MANY)),
-            ("pollers and workers", POLLED_MANY),
-        )
+        for name, stage in _APART
     ),
     Fault(
         "kill -9 of a worker that learns",
@@ -173,10 +172,7 @@ FAULTS = (
             rounds=5,
             sample=3,
         )
-        for name, stage in (
-            ("web and workers", Stage(roles=MANY)),
-            ("pollers and workers", POLLED_MANY),
-        )
+        for name, stage in _APART
     ),
     *(
         Fault(

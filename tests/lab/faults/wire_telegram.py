@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from tests.lab.faults.evidence import Closing
 from tests.lab.faults.fault import Fault, Strike
@@ -103,19 +104,11 @@ def _sending(fault: AnyFault) -> Strike:
     return strike
 
 
-async def _away(scene: Scene) -> None:
-    """Stop Telegram's server while some people wait for an answer."""
+async def _away(scene: Scene, *, is_long: bool = False) -> None:
+    """Stop Telegram's server while people wait for an answer, perhaps until turns are parked."""
     scene.note_unanswered()
     await scene.telegram.stop()
-    await scene.talk(_TOGETHER)
-    await scene.telegram.start()
-
-
-async def _away_for_long(scene: Scene) -> None:
-    """Stop Telegram's server for so long that turns are parked."""
-    scene.note_unanswered()
-    await scene.telegram.stop()
-    await asyncio.sleep(_AWAY_S)
+    await (asyncio.sleep(_AWAY_S) if is_long else scene.talk(_TOGETHER))
     await scene.telegram.start()
 
 
@@ -159,7 +152,7 @@ FAULTS = (
     Fault("Telegram away, polling", _away, _POLLING, closings=_UNDELIVERED, turns=0),
     Fault(
         f"Telegram away for {_AWAY_S} s",
-        _away_for_long,
+        partial(_away, is_long=True),
         rounds=1,
         sample=0,
         closings=_UNDELIVERED,

@@ -13,11 +13,6 @@ HERE = Place(3)
 META = Keys(BOT).scope(Scope.of_chat(HERE.id)).meta
 
 
-async def complaints(store: RedisClient) -> dict[str, int]:
-    found = await audit(store, BOT, HERE.scopes, HERE.words, 1_000)
-    return dict(found.complaints)
-
-
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
@@ -34,7 +29,8 @@ async def test_the_audit_finds_what_should_not_be_there(
     store: RedisClient, command: tuple[str | int, ...], complaint: dict[str, int]
 ) -> None:
     await store.call(*command)
-    assert await complaints(store) == complaint
+    found = await audit(store, BOT, HERE.scopes, HERE.words, 1_000)
+    assert found.complaints == complaint
 
 
 def test_answers_out_of_order_are_counted() -> None:

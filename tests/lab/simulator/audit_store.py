@@ -112,8 +112,8 @@ class StoreAuditor(EditAuditor):
 
     def _check_dropped(self, member: bytes, tag: str) -> None:
         """Check that only updates covered by an erasure are dropped."""
-        update_id = int(member.split(b"|")[0])
-        covered = max(self.records.cleared.get(tag, 0), self.world.forgetting(_sender(member)))
+        update_id, sender = map(int, member.split(b"|")[:2])
+        covered = max(self.records.cleared.get(tag, 0), self.world.forgetting(sender))
         if update_id > covered:
             self.violated("only what was erased is dropped", f"w{update_id} in {tag}")
         self.records.dropped.add(update_id)
@@ -143,7 +143,9 @@ class StoreAuditor(EditAuditor):
             self._begins_again(update_id, seen)
         elif known:
             self.violated("an update is accepted once", f"w{update_id} again by {script}")
-        entry, is_task = Entry.of_member(self._member(seen, update_id)), update_id < 0
+        box = self._space.get(seen.mailbox, SortedSet) or SortedSet()
+        member = next(member for member, score in box.items() if score == update_id)
+        entry, is_task = Entry.of_member(member), update_id < 0
         sender, now_ms = entry.sender_id, self._space.now_ms()
         words = markers.mentioned(entry.body.decode()) if is_task else frozenset()
         asked_in = max(words) if is_task else update_id
@@ -291,10 +293,6 @@ class StoreAuditor(EditAuditor):
         learned = vectors.entries if vectors else {}
         return [entry[0] for entry in log.entries if entry not in learned] if log else []
 
-    def _member(self, seen: SeenConversation, update_id: int) -> bytes:
-        box = self._space.get(seen.mailbox, SortedSet) or SortedSet()
-        return next(member for member, score in box.items() if score == update_id)
-
     def _logged(self, seen: SeenConversation) -> frozenset[int]:
         """Return the updates whose text is in the history."""
         log = self._space.get(seen.log, Stream)
@@ -315,7 +313,3 @@ def _outcome(head: Reply) -> str:
     """Return the outcome in the JSON object of an answer."""
     assert isinstance(head, bytes)
     return str(orjson.loads(head)["outcome"])
-
-
-def _sender(member: bytes) -> int:
-    return int(member.split(b"|")[1])

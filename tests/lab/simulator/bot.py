@@ -50,9 +50,9 @@ from tests.lab.simulator.turn import (
     NamingDeliverer,
     NamingGiveUp,
     NamingRunner,
-    RememberedSentences,
     SimulatedModel,
     ignore,
+    remembered_sentences,
 )
 from tests.settings import Settings
 
@@ -83,7 +83,6 @@ class Connections:
     auditor: Auditor
     loop: VirtualLoop
     tokens: TokenCounter
-    sentences: RememberedSentences
     reminds: bool = False
     has_edits: bool = True
 
@@ -123,7 +122,7 @@ class SimulatedBot:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         telegram, chance = connections.telegram, connections.chance
-        sentences = connections.sentences
+        sentences = remembered_sentences()
         embedder = SimulatedEmbedder(connections.process, chance)
         client, tokens = connections.client, connections.tokens
         self.memory = memory = Memory(client, BOT_ID, tokens, embedder, OPTIONS)

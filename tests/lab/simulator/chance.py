@@ -1,6 +1,6 @@
 """What goes wrong in a schedule, and how often: drawn from its seed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -77,14 +77,13 @@ class Chance:
         return fate
 
     def _table(self, fates: Sequence[str], weight: float) -> list[tuple[float, str]]:
-        return list(self._ascending(fates, weight))
-
-    def _ascending(self, fates: Sequence[str], weight: float) -> Iterator[tuple[float, str]]:
-        below = 0.0
+        """Return the faults that may happen, each with the number that the draw is below."""
+        below, table = 0.0, []
         for fate in fates:
             rate = self.random.choice(_RATES) * weight
             if fate in self._often:
                 rate = _OFTEN * weight
             below += rate
             if rate:
-                yield below, fate
+                table.append((below, fate))
+        return table

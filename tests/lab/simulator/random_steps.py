@@ -98,19 +98,16 @@ class RandomSteps:
         cut, receipt = str(self._made // 2), f"receipt{self._made}"
         erased = {"receipt": receipt, "last_update": cut, "until": self._made - 20}
         confirmed = {"nonce": receipt, "person": "7", "last_update": cut}
+        cursor = {**_CURSOR, "epoch": self._epoch, "erasure": self._erasure}
         return self._random.choice(
             (
                 ("wipe", _request({**erased, "ttl_s": _TTL_S})),
                 ("erase_person", _request({**erased, "person": str(self._random.choice(_PEOPLE))})),
                 ("clear", _request({**confirmed, "by_admin": False, "ttl_s": _TTL_S})),
                 ("touch", _request({"ttl_s": _TTL_S})),
-                ("read_scope", self._read_scope()),
+                ("read_scope", _request({"cursor": cursor, "max": 12})),
             )
         )
-
-    def _read_scope(self) -> tuple[Arg, ...]:
-        versions = {"epoch": self._epoch, "erasure": self._erasure}
-        return _request({"cursor": _CURSOR | versions, "max": 12})
 
 
 def read_answer(answer: Reply) -> Reply:

@@ -22,13 +22,11 @@ from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis
 from tests.lab.simulator.store.stream import Stream
 from tests.lab.simulator.telegram import SimulatedTelegram, TelegramClient
-from tests.lab.simulator.turn import RememberedSentences
 from tests.lab.simulator.verdict import final_verdict
 
 _SLOTS = ("A", "B")
 _MAX_SETTLING_S = 400.0
 _CHECK_EVERY_S = 0.5
-_STUCK = "everything finishes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,6 @@ class SharedParts:
     protocol: Protocol
     tokens: TokenCounter
     lua: Lua
-    sentences: RememberedSentences
     texts: Texts
 
 
@@ -119,7 +116,7 @@ class Schedule:
         until = self._loop.now + _MAX_SETTLING_S
         while not self.auditor.violation and (not self._people.is_done or self._what_is_left()):
             if self._loop.now > until:
-                self.auditor.violated(_STUCK, self._what_is_left())
+                self.auditor.violated("everything finishes", self._what_is_left())
             await asyncio.sleep(_CHECK_EVERY_S)
         if not self.auditor.violation:
             final_verdict(self.auditor, self._people.written, self._dead)
@@ -175,7 +172,6 @@ class Schedule:
             self.auditor,
             self._loop,
             self._shared.tokens,
-            self._shared.sentences,
             self._shared.protocol.reminds,
             self._shared.protocol.has_edits,
         )

@@ -19,7 +19,7 @@ from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, adopt
 from tests.lab.simulator.schedule import Protocol, Schedule, SharedParts
 from tests.lab.simulator.store.lua import Lua
-from tests.lab.simulator.turn import MadeUpBug, remembered_sentences
+from tests.lab.simulator.turn import MadeUpBug
 
 _EXPECTED = (MadeUpBug, Died, Violated, asyncio.CancelledError)
 
@@ -43,7 +43,7 @@ class Simulator:
             source: (name, protocol.lua.get(name, source).encode())
             for name, source in script_sources().items()
         }
-        self._shared = SharedParts(protocol, tokens, Lua(), remembered_sentences(), texts)
+        self._shared = SharedParts(protocol, tokens, Lua(), texts)
 
     def run(self, seed: int, *, traced: bool = False) -> Outcome:
         """Run one schedule; with `traced`, keep a line for each thing that happens."""

@@ -131,16 +131,9 @@ def written(value: float) -> bytes:
     return repr(value).encode()
 
 
-def options(args: Args, flags: str, valued: str) -> dict[bytes, bytes]:
-    """Read trailing options, flags or options with a value, in any order."""
-    found: dict[bytes, bytes] = {}
-    remaining = iter(args)
-    for arg in remaining:
-        name = arg.upper()
-        if name in valued.encode().split():
-            found[name] = next(remaining)
-        elif name in flags.encode().split():
-            found[name] = b""
-        else:
-            raise NotSimulatedError(name.decode())
+def options(args: Args, *known: bytes) -> set[bytes]:
+    """Read trailing options, in any order."""
+    found = {arg.upper() for arg in args}
+    if unknown := found.difference(known):
+        raise NotSimulatedError(repr(unknown))
     return found

@@ -44,7 +44,7 @@ def zscore(space: Keyspace, args: Args) -> Reply:
 
 def zrange(space: Keyspace, args: Args) -> Reply:
     key, low, high = args[:3]
-    asked = options(args[3:], "REV WITHSCORES", "")
+    asked = options(args[3:], b"REV", b"WITHSCORES")
     found = _ranked(space, key)
     if b"REV" in asked:
         found.reverse()
@@ -69,7 +69,7 @@ def _by_score(*, reverse: bool) -> Callable[[Keyspace, Args], Reply]:
             start, max_count = integer(rest[at + 1]), integer(rest[at + 2])
             found = found[start : None if max_count < 0 else start + max_count]
             del rest[at : at + 3]
-        return _shown(found, options(rest, "WITHSCORES", ""))
+        return _shown(found, options(rest, b"WITHSCORES"))
 
     return by_score
 
@@ -102,7 +102,7 @@ def _bound(arg: bytes) -> tuple[float, bool]:
     return (number(arg[1:]), True) if arg.startswith(b"(") else (number(arg), False)
 
 
-def _shown(found: Scored, asked: dict[bytes, bytes]) -> Reply:
+def _shown(found: Scored, asked: set[bytes]) -> Reply:
     if b"WITHSCORES" not in asked:
         return [member for _, member in found]
     return [part for score, member in found for part in (member, written(score))]
