@@ -13,21 +13,19 @@ from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.changes import Write
 from memory.scopes.entries import Again, Fact
 from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
-from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
+from tests.memory.erasure.test_forgetting import ANNS, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 
-ANNS = Scope.of_person(ANN)
 PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP)])
 
 
@@ -45,9 +43,7 @@ async def test_recall_skips_the_message_of_a_deleted_fact_until_it_is_wanted_aga
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
-    scope_memory = await memory.scopes.read(scope)
-    fact = Fact(0, "has a cat called Mephisto", (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(scope_memory, Write([fact]))
+    await write(memory, scope, Fact(0, "has a cat called Mephisto", (source(1, here),), 1))
     assert await found(memory, here, "Mephisto cat")
     assert await memory.correcting.delete_fact(here, 1) == (1,)
     assert await memory.correcting.delete_fact(here, 1) == ()
@@ -60,9 +56,7 @@ async def test_recall_skips_the_message_of_a_deleted_fact_until_it_is_wanted_aga
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:
     await talk(memory, "one")
-    scope_memory = await memory.scopes.read(HERE)
-    fields = [State("{}"), Watermark(STATE_LEARNER, 1)]
-    await memory.scopes.write(scope_memory, Write(fields=fields))
+    await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 1))
     await memory.correcting.delete_state(HERE)
     scope_memory = await memory.scopes.read(HERE)
     assert (scope_memory.state, scope_memory.watermark(STATE_LEARNER)) == ("", 2)
@@ -182,7 +176,7 @@ async def test_a_fact_that_needs_consent_is_kept_once_and_only_by_the_person_ask
     facts = (await memory.scopes.read(scope)).facts
     epoch = (await memory.scopes.read(here)).source_epoch
     assert [(f.text, f.sources) for f in facts] == [
-        ("likes olives", (Source(here.tag, 1, epoch, ANN),))
+        ("likes olives", (source(1, here, epoch=epoch),))
     ]
 
 
@@ -198,11 +192,9 @@ async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -
     await ask(memory, HERE)
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     assert began - 1 <= due - 3_600 <= time.time() + 1
-    scope_memory = await memory.scopes.read(HERE)
-    question = scope_memory.get(WaitingWrite, "abc")
+    question = (await memory.scopes.read(HERE)).get(WaitingWrite, "abc")
     assert question is not None
-    older = replace(question, expires_at=time.time() - 1)
-    await memory.scopes.write(scope_memory, Write(fields=[older]))
+    await write(memory, HERE, replace(question, expires_at=time.time() - 1))
     with pytest.raises(NotConfirmed, match="unknown"):
         await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
@@ -238,8 +230,7 @@ async def test_a_fact_is_erased_only_after_the_person_has_agreed(
     memory: Memory, here: Scope, scope: Scope, *, agrees: bool
 ) -> None:
     """It works while memory is off too, because erasing is always allowed."""
-    fact = Fact(0, "sails", (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(await memory.scopes.read(scope), Write([fact]))
+    await write(memory, scope, Fact(0, "sails", (source(1, here),), 1))
     await memory.switch.turn_off(here)
     await ask(memory, here, ForgetRecord(1, asks_first=True, sender_id=ANN, nonce="abc"))
     assert await known(memory, scope) == ["sails"]
@@ -252,11 +243,9 @@ async def test_a_fact_is_erased_only_after_the_person_has_agreed(
 async def test_a_button_does_not_change_a_fact_that_others_have_confirmed_since(
     memory: Memory, wanted: Remember | ForgetRecord
 ) -> None:
-    fact = Fact(0, "sails", (Source(GROUP.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(await memory.scopes.read(GROUP), Write([fact]))
+    await write(memory, GROUP, Fact(0, "sails", (source(1, GROUP),), 1))
     await ask(memory, GROUP, replace(wanted, asks_first=True, sender_id=ANN))
-    said_again = Again(1, Source(GROUP.tag, 1, 0, BOB))
-    await memory.scopes.write(await memory.scopes.read(GROUP), Write([said_again]))
+    await write(memory, GROUP, Again(1, source(1, GROUP, BOB)))
     with pytest.raises(NotConfirmed, match="not_yours"):
         await answer(memory, GROUP, agrees=True)
     facts = (await memory.scopes.read(GROUP)).facts

@@ -10,17 +10,15 @@ from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, Synopsis
 from memory.scopes.fields import State, Watermark
-from memory.scopes.sources import Source
 from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.erasure.test_correcting import PLACES, found, known
+from tests.memory.erasure.test_forgetting import ANNS, source, write
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, HERE
 
-ANNS = Scope.of_person(ANN)
 OLD, NEW = "has a cat called Mephisto", "has a cat called Morpheus"
 
 
@@ -42,8 +40,7 @@ async def history_of(memory: Memory, fact_id: int) -> list[str]:
 async def learn_old(memory: Memory, here: Scope, scope: Scope) -> None:
     """Store the old wording and its vector, learned from the first message."""
     await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
-    fact = Fact(0, OLD, (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(await memory.scopes.read(scope), Write([fact]))
+    await write(memory, scope, Fact(0, OLD, (source(1, here),), 1))
     await memory.learn(here)
 
 
@@ -75,10 +72,9 @@ async def test_the_new_wording_takes_the_place_of_the_old_one(
 
 async def test_what_a_fact_replaced_is_its_history_and_goes_with_it(memory: Memory) -> None:
     await talk(memory, "I live in Graz", "I live in Linz")
-    graz = Fact(0, "lives in Graz", (Source(HERE.tag, 1, 0, ANN),), 1)
-    linz = Fact(0, "lives in Linz", (Source(HERE.tag, 3, 0, ANN),), 2)
-    write = Write([graz, linz, Ended(1, 2, THE_ONE_BEFORE)])
-    await memory.scopes.write(await memory.scopes.read(ANNS), write)
+    graz = Fact(0, "lives in Graz", (source(1),), 1)
+    linz = Fact(0, "lives in Linz", (source(3),), 2)
+    await write(memory, ANNS, graz, linz, Ended(1, 2, THE_ONE_BEFORE))
     assert await history_of(memory, 2) == ["lives in Graz"]
     await memory.correcting.edit_fact(HERE, 2, "lives in Vienna", ANN)
     assert await history_of(memory, 4) == ["lives in Graz", "lives in Linz"]
@@ -96,10 +92,8 @@ async def test_summaries_with_the_replaced_words_go(memory: Memory) -> None:
         synopsis("They named Mephisto later.", 3, 4),
         synopsis("They have a cat that is called something.", 1, 2),
     ]
-    here = await memory.scopes.read(HERE)
-    await memory.scopes.write(here, Write(summaries, [State('{"key_entities":["Mephisto"]}')]))
-    fact = Fact(0, OLD, (Source(HERE.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(await memory.scopes.read(ANNS), Write([fact]))
+    await write(memory, HERE, *summaries, State('{"key_entities":["Mephisto"]}'))
+    await write(memory, ANNS, Fact(0, OLD, (source(1),), 1))
     await memory.correcting.edit_fact(HERE, 1, NEW, ANN)
     here = await memory.scopes.read(HERE)
     assert ([each.id for each in here.synopses], here.state) == ([2, 3], "")
@@ -121,9 +115,9 @@ async def test_a_batch_under_way_and_fifty_turns_do_not_bring_the_old_words_back
     assert sorted(await known(memory, ANNS)) == [NEW, "sails"]
     assert OLD not in model.asked[-1][1]
 
-    person = await memory.scopes.read(ANNS)
-    again = [Watermark(each.learner, 0) for each in person.all(Watermark)]
-    await memory.scopes.write(person, Write(fields=again))  # as an edited message does
+    learners = (await memory.scopes.read(ANNS)).all(Watermark)
+    # As an edited message does.
+    await write(memory, ANNS, *(Watermark(each.learner, 0) for each in learners))
     await talk(memory, *["yes"] * 50)
     for seq in range(1, 14):
         model.answers.append({"facts": {"facts": [statement(words, seq)]}})
@@ -134,8 +128,7 @@ async def test_a_batch_under_way_and_fifty_turns_do_not_bring_the_old_words_back
 
 async def test_a_pinned_fact_is_in_every_prompt_also_after_an_edit(memory: Memory) -> None:
     texts = [f"likes dish number {number}" for number in range(12)]
-    facts = [Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1) for text in texts]
-    await memory.scopes.write(await memory.scopes.read(ANNS), Write(facts))
+    await write(memory, ANNS, *(Fact(0, text, (source(1),), 1) for text in texts))
     behavior = UserFacts(memory.scopes, memory.tokens)
 
     async def shown() -> str:

@@ -9,19 +9,18 @@ from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact
-from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import call_context, shown
 from tests.memory.erasure.test_correcting import found, known
 from tests.memory.erasure.test_editing import statement
+from tests.memory.erasure.test_forgetting import ANNS, source, write
 from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import ANN, GROUP, HERE
 
-ANNS, TOPIC, OTHER = Scope.of_person(ANN), Scope.of_chat(ANN, 5), Scope.of_chat(ANN, 6)
+TOPIC, OTHER = Scope.of_chat(ANN, 5), Scope.of_chat(ANN, 6)
 CAT = "has a cat called Mephisto"
 
 
@@ -29,10 +28,9 @@ async def learn_cat(memory: Memory, conversation: Scope = TOPIC, *, clears: int 
     """Store a pinned fact that replaced another; its id is 2."""
     await talk(memory, "my cat is called Mephisto", conversation=conversation)
     epoch = (await memory.scopes.read(conversation)).source_epoch
-    source = Source(conversation.tag, 1, epoch - clears, ANN)
-    facts = [Fact(0, "has no cat", (source,), 1), Fact(0, CAT, (source,), 2, is_pinned=True)]
-    scope = await memory.scopes.read(conversation.facts_scope)
-    await memory.scopes.write(scope, Write([*facts, Ended(1, 2, THE_ONE_BEFORE)]))
+    said = (source(1, conversation, epoch=epoch - clears),)
+    facts = Fact(0, "has no cat", said, 1), Fact(0, CAT, said, 2, is_pinned=True)
+    await write(memory, conversation.facts_scope, *facts, Ended(1, 2, THE_ONE_BEFORE))
 
 
 async def exported(memory: Memory, conversation: Scope) -> list[tuple[int, str, list[str]]]:
@@ -67,9 +65,8 @@ async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
 
 async def test_a_repeat_finishes_a_move_that_ended_between_its_steps(memory: Memory) -> None:
     await learn_cat(memory)
-    here = await memory.scopes.read(TOPIC)
-    copy = Fact(0, CAT, (Source(TOPIC.tag, 1, here.source_epoch, ANN),), 2)
-    await memory.scopes.write(here, Write([copy]))
+    epoch = (await memory.scopes.read(TOPIC)).source_epoch
+    await write(memory, TOPIC, Fact(0, CAT, (source(1, TOPIC, epoch=epoch),), 2))
     assert await memory.correcting.move_fact(TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])
 
