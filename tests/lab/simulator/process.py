@@ -75,11 +75,6 @@ class Process:
             task.exception()  # otherwise asyncio logs an error of a dead process
 
 
-def current() -> Process | None:
-    """Return the process that runs the caller."""
-    return _CURRENT.get()
-
-
 def adopt(task: NumberedTask, context: Context | None) -> None:
     """Give a new task to the process that made it."""
     process = _CURRENT.get() if context is None else context.get(_CURRENT)
