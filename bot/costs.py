@@ -107,7 +107,7 @@ class UsageRecorder:
     async def writing(self, store: UsageStore) -> AsyncIterator[None]:
         """Write calls to `store` while the block lasts; at the end wait up to 2 s for the rest."""
         self._store = store
-        writer = asyncio.create_task(self._write_all(store))
+        writer = asyncio.create_task(self._write(store))
         try:
             yield
         finally:
@@ -126,36 +126,34 @@ class UsageRecorder:
             for call in self._store.release(*conversations):
                 self._waiting.put_nowait(call)
 
-    async def _write_all(self, store: UsageStore) -> None:
+    async def _write(self, store: UsageStore) -> None:
+        """Write calls, and repeat failed writes: the store recognizes a repeated call."""
         while True:
             calls = [await self._waiting.get()]
             while len(calls) < _MAX_BATCH and not self._waiting.empty():
                 calls.append(self._waiting.get_nowait())
-            await self._write(store, calls)
+            noted = [call for call in calls if call.source.kind == _NOTED and not call.is_noted]
+            counted = [call for call in calls if call not in noted]
+            counted += store.release(*{call.conversation for call in counted}) if counted else []
+            until = monotonic() + _REPEATS_S
+            while True:
+                try:
+                    await store.count(counted, noted)
+                except StoreError as error:
+                    if noted and isinstance(error, StoreFull):
+                        counted, noted = [*counted, *noted], []  # a count needs no more memory
+                        continue
+                    if monotonic() > until:
+                        reason = type(error).__name__
+                        log.warning("calls not counted", calls=len(calls), reason=reason)
+                        break
+                    await asyncio.sleep(_PAUSE_S)
+                else:
+                    for call in noted:
+                        asyncio.get_running_loop().call_later(NOTED_S, self._release, call)
+                    break
             for _ in calls:
                 self._waiting.task_done()
-
-    async def _write(self, store: UsageStore, calls: list[BilledCall]) -> None:
-        """Write calls, and repeat failed writes: the store recognizes a repeated call."""
-        noted = [call for call in calls if call.source.kind == _NOTED and not call.is_noted]
-        counted = [call for call in calls if call not in noted]
-        counted += store.release(*{call.conversation for call in counted}) if counted else []
-        until = monotonic() + _REPEATS_S
-        while True:
-            try:
-                await store.count(counted, noted)
-            except StoreError as error:
-                if noted and isinstance(error, StoreFull):
-                    counted, noted = [*counted, *noted], []  # a count needs no more memory
-                    continue
-                if monotonic() > until:
-                    log.warning("calls not counted", calls=len(calls), reason=type(error).__name__)
-                    return
-                await asyncio.sleep(_PAUSE_S)
-            else:
-                break
-        for call in noted:
-            asyncio.get_running_loop().call_later(NOTED_S, self._release, call)
 
 
 _PER_TOKENS = 1_000_000
