@@ -173,8 +173,6 @@ def with_attached(
     Each part of `attached` has a file and no text. Without `as_caption` the text stays a message of
     its own, which can be edited later.
     """
-    if not attached:
-        return parts
     fits = len(parts) == 1 and utf16_length(parts[0].text) <= MAX_CAPTION_UTF16
     if not (as_caption and fits) or parts[0].file:
         return (*attached, *parts)

@@ -160,7 +160,8 @@ class AgentStep:
             Part("", file=file, instead=say("answer.not_sent", name=file.name)[0].text)
             for file in context.files
         ]
-        parts = with_attached(parts, attached, as_caption=is_reply)
+        if attached:
+            parts = with_attached(parts, attached, as_caption=is_reply)
         if not parts:
             log.warning("empty answer")
             return Outbox(request.to, say("error.empty_answer"))

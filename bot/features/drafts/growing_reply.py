@@ -6,7 +6,7 @@ Markdown is cut before whatever may still change: the last word, an open link or
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bot.reply.parts import Entity, Part, utf16_length
 from bot.reply.render import SHORT_CHARS, parsed
@@ -15,17 +15,20 @@ from memory.text.sentences import character_start
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n(?=[^\W\d_])")
 """Where a paragraph begins with a letter, so that it belongs to no list, quote or table before."""
+_NOTHING = Part("")
 
 
+@dataclass(slots=True, eq=False)
 class GrowingReply:
     """One reply; a text that does not go on from the last one is rendered from its beginning.
 
     `source` is the Markdown of the last frame.
     """
 
-    def __init__(self) -> None:
-        self.source = self._done = ""
-        self._shown = self._frame = Part("")
+    source: str = ""
+    _done: str = ""
+    _shown: Part = _NOTHING
+    _frame: Part = _NOTHING
 
     async def frame(self, markdown: str) -> Part:
         """Return what is shown of an unfinished reply; it gives way only to more of a reply."""
@@ -34,7 +37,7 @@ class GrowingReply:
             return self._frame
         self.source = source
         if not source.startswith(self._done):
-            self._done, self._shown = "", Part("")
+            self._done, self._shown = "", _NOTHING
         rest = source[len(self._done) :]
         found = list(_PARAGRAPH.finditer(rest))
         blocks = list(code_blocks(rest)) if found else []
