@@ -116,7 +116,9 @@ class ServedModel:
                     raise  # it had no pictures: the server's text quotes a person
                 accepted = plainer
             else:
-                self._remember(accepted)
+                self._server.dialect = accepted.dialect
+                if accepted is not self._known:
+                    self._remember(accepted)
                 return answer
 
     def raise_token_limit(self, factor: int) -> None:
@@ -177,7 +179,6 @@ class ServedModel:
             token_factor=max(accepted.token_factor, before.token_factor),
             sees=accepted.sees and before.sees,
         )
-        self._server.dialect = accepted.dialect
 
 
 def merged(options: Options) -> dict[str, Any]:
