@@ -115,7 +115,15 @@ class TurnRunner:
         delivery = await self._deliver(opened, outbox)
         self.observe(StepBegan("commit"))
         messages = self._to_remember(request, outbox, delivery)
-        closing = _closing(request, outbox, delivery)
+        closing = Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
+        if not request.uses_memory:
+            closing = Closing(outbox.ends_session, uses_memory=False)
+        elif request.last.is_task and delivery.outcome == "undeliverable":
+            # A task ends with its chat, like other due work: nobody would see its answer.
+            id_, _ = due_task(request.last.update_id, time.time())
+            task = WorkItem(request.last.sender.id, "", id=id_)
+            work = WorkChanges(cancelled=[task]).encode()
+            closing = Closing(outbox.ends_session, work=work)
         committed = await self._commit(opened, delivery, messages, closing)
         if messages and request.uses_memory:
             history.committed(messages, committed.exchange, committed.first_seq)
@@ -204,17 +212,6 @@ class TurnRunner:
         return [*request.messages, reply]
 
 
-def _closing(request: Request, outbox: Outbox, delivery: Delivery) -> Closing:
-    if not request.uses_memory:
-        return Closing(outbox.ends_session, uses_memory=False)
-    if request.last.is_task and delivery.outcome == "undeliverable":
-        # A task ends with its chat, like other due work: nobody would see its answer.
-        id_, _ = due_task(request.last.update_id, time.time())
-        task = WorkItem(request.last.sender.id, "", id=id_)
-        return Closing(outbox.ends_session, work=WorkChanges(cancelled=[task]).encode())
-    return Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
-
-
 def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:
     log.info(
         "turn closed",
@@ -235,8 +232,11 @@ PROCESS_DIED = "Interrupted"
 
 def is_given_up(opened: OpenTurn) -> bool:
     """Return whether a turn gets a notice and nothing else."""
-    unanswered = opened.attempts >= MAX_FAILURES and not (opened.outbox or opened.is_stopped)
-    return unanswered or opened.failures >= MAX_FAILURES or _stored_notice(opened) is not None
+    if opened.failures >= MAX_FAILURES:
+        return True
+    if opened.outbox:  # the messages of a notice do not enter the history
+        return Outbox.from_bytes(opened.outbox).is_unread
+    return opened.attempts >= MAX_FAILURES and not opened.is_stopped
 
 
 @dataclass(slots=True, eq=False)
@@ -252,8 +252,8 @@ class GiveUp:
 
         If even the notice has failed, the outbox has no parts, so nothing is sent.
         """
-        stored = _stored_notice(opened)
-        if stored and opened.failures <= MAX_FAILURES:
+        stored = Outbox.from_bytes(opened.outbox) if opened.outbox else None
+        if stored and stored.is_unread and opened.failures <= MAX_FAILURES:
             return stored
         error = opened.error or PROCESS_DIED
         log.error("turn given up", attempts=opened.attempts, failures=opened.failures, error=error)
@@ -291,12 +291,6 @@ def _without_reply(entry: Entry) -> Entry:
     except (KeyError, TypeError, ValueError):
         return entry
     return replace(entry, body=to_bytes(replace(message, reply=None)))
-
-
-def _stored_notice(opened: OpenTurn) -> Outbox | None:
-    """Return the stored reply if it is a notice, whose messages do not enter the history."""
-    outbox = Outbox.from_bytes(opened.outbox) if opened.outbox else None
-    return outbox if outbox and outbox.is_unread else None
 
 
 def _last_message(opened: OpenTurn) -> IncomingMessage:
