@@ -54,11 +54,10 @@ class ContextLoader:
         message, last = request.message, request.last
         is_new = last.begins_session
         window = () if is_new else history.select_messages(self.selector)
-        asker = asker_of(last, self.chat)
 
         async def is_admin() -> bool:
             try:
-                return await asker.is_admin()
+                return await asker_of(last, self.chat).is_admin()
             except TelegramError as error:  # a tool asks; without an answer nobody is one
                 log.warning("admins unknown", reason=type(error).__name__)
                 return False
