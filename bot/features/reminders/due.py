@@ -78,7 +78,7 @@ class DueReminders:
             return None
         id_, _ = due_task(request.last.update_id, self._reminders.now())
         is_there = await self._reminders.find(history.conversation, id_)
-        return None if is_there else _nothing_said(Outbox(request.to, ()))
+        return None if is_there else Outbox(request.to, (), is_unread=True)
 
     async def below(self, request: Request, context: AgentContext, text: str) -> Below:
         """Return the line that marks the answer, with a button if the task repeats."""
@@ -102,7 +102,9 @@ class DueReminders:
         if not (request.last.is_task and said in _SILENT and len(outbox.parts) == 1):
             return outbox
         # A line below says that something was done, so it is shown.
-        return outbox if said and outbox.parts[0].text.strip() != said else _nothing_said(outbox)
+        if said and outbox.parts[0].text.strip() != said:
+            return outbox
+        return replace(outbox, parts=(), said="", is_unread=True)
 
     async def stop(self, pressed: ButtonPress, conversation: Scope, id_: str) -> tuple[Part, ...]:
         """Erase a task; the answer above the button stays as it is."""
@@ -111,7 +113,3 @@ class DueReminders:
                 raise NotConfirmed("not_yours")
             await self._reminders.cancel(conversation, id_)
         raise ShownOnTop("reminders.task_stopped")
-
-
-def _nothing_said(outbox: Outbox) -> Outbox:
-    return replace(outbox, parts=(), said="", is_unread=True)
