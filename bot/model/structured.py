@@ -130,7 +130,7 @@ class StructuredModel:
         found = read_object(_whole(reply), shape.parts)
         if mode == _STRICT and not shows_schema and not shape.is_met_by(found):
             raise AnswerUnreadable("the server ignored the schema")
-        return shape.raw_parts(found)
+        return {name: found.get(name) for name in shape.parts}
 
     def _ask(
         self,

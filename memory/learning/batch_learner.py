@@ -78,10 +78,10 @@ class BatchLearner:
         calls = entries = 0
         max_exchanges = 0 if failures else inf
         while True:
-            waiting = await self._waiting(progress)
+            waiting = await self.waiting(progress)
             learners = due(progress, waiting)
             if not learners:
-                return progress, calls, entries, _earliest(progress, waiting)
+                return progress, calls, entries, earliest(progress, waiting)
             alone = [each for each in learners if progress.failures(each).count >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
             batches = {
@@ -108,12 +108,8 @@ class BatchLearner:
             learned = (part for _, part in parts.values() if isinstance(part, Learned))
             entries += sum(len(each.entries) for each in learned)
 
-    async def due_in(self, progress: Progress) -> float:
-        """Return in how many seconds a model has to be asked; raise `NotWritten`."""
-        return _earliest(progress, await self._waiting(progress))
-
-    async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
-        """Return what each behavior has not learned yet; those that are up to date are left out."""
+    async def waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
+        """Return what each behavior has not learned yet, if it has not; raise `NotWritten`."""
         waiting, answered = {}, dict[int, list[Message]]()
         for behavior in self.within(progress):
             watermark = progress.watermark(behavior)
@@ -194,13 +190,14 @@ def due(
     progress: Progress, waiting: Mapping[LearningBehavior, Unlearned]
 ) -> list[LearningBehavior]:
     """Return the behaviors that learn now; if one is due, also those that join its model call."""
-    if _earliest(progress, waiting) > 0:
+    if earliest(progress, waiting) > 0:
         return []
     shared = {each: replace(unlearned, is_shared=True) for each, unlearned in waiting.items()}
     return [each for each, unlearned in shared.items() if due_in(progress, each, unlearned) <= 0]
 
 
-def _earliest(progress: Progress, waiting: Mapping[LearningBehavior, Unlearned]) -> float:
+def earliest(progress: Progress, waiting: Mapping[LearningBehavior, Unlearned]) -> float:
+    """Return in how many seconds the first behavior is due; infinity for never."""
     return min((due_in(progress, *each) for each in waiting.items()), default=inf)
 
 

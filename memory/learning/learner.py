@@ -16,7 +16,7 @@ from typing import Literal
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
-from memory.learning.batch_learner import BatchLearner
+from memory.learning.batch_learner import BatchLearner, earliest
 from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, pause_after, progress_of
 from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
@@ -150,7 +150,7 @@ class ConversationLearner:
         if not (self._model and self._behaviors):
             return True
         with suppress(NotWritten):  # something was erased since
-            due_in_s = await self._batches.due_in(progress)
+            due_in_s = earliest(progress, await self._batches.waiting(progress))
             return due_in_s > 0 and progress.now + due_in_s + _HARDLY_LATER_S >= noted
         return False
 

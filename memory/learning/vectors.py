@@ -11,7 +11,7 @@ from memory.learning.progress import Progress, messages_after
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.entries import Record
-from memory.scopes.log import StreamDelta, packed
+from memory.scopes.log import UNKNOWN, StreamDelta, packed
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.stream import MessageStream, fingerprint_of
@@ -105,7 +105,7 @@ class VectorLearner:
         texts = [(entry_id, text) for entry_id, text in entries if text]
         for start in range(0, len(texts), _BATCH):
             ids, batch = zip(*texts[start : start + _BATCH], strict=True)
-            rows = await self.embedder.embed(batch)
+            embedded = await self.embedder.embed(batch)
             request = {
                 "stream": stream.name,
                 "epoch": epoch,
@@ -115,17 +115,19 @@ class VectorLearner:
                 "after": stream.last,
                 "ids": ids,
             }
-            vectors, learn = list(map(packed, rows)), self._scopes.store.scripts["learn_vectors"]
+            vectors, learn = [*map(packed, embedded)], self._scopes.store.scripts["learn_vectors"]
             answer = await learn((keys.meta, rows_key), request, *vectors)
             if answer == b"refused":
                 raise NotWritten(stream.of.scope.tag)
-            stored = list(zip(ids, vectors, strict=True))
+            rows = list(zip(ids, vectors, strict=True))
+            stored = StreamDelta(length=UNKNOWN, fingerprint=stream.fingerprint, vectors=rows)
+            said = stream.of.messages
+            is_next = said.newest_vector == stream.last and said.newest >= ids[-1]
             if answer:  # the revision of the records; messages have none
-                stream.of.take_over(
-                    answer, StreamDelta(fingerprint=stream.fingerprint, vectors=stored)
-                )
-            else:
-                stream.of.messages.add_stored_vectors(stream.fingerprint, stream.last, stored)
+                stream.of.take_over(answer, stored)
+            elif is_next and said.joins(stored):
+                said.vectors_length += len(rows)
+                said.add(stored)
             if replaces:
                 self._replaced[replaced] = monotonic()
             stream.before, stream.last = stream.fingerprint, ids[-1]

@@ -210,7 +210,15 @@ class ChatHistory:
         self, stream: MessageStream, exclude: Collection[int], search_filter: SearchFilter
     ) -> bytearray:
         """Return one byte for each message: 1 if it may be hit, else 0."""
-        allowed = search_filter.mask(stream.messages)
+        allowed = bytearray(b"\1") * len(stream.messages)
+        if (wanted := search_filter) != EVERYTHING:
+            speaker = wanted.speaker.casefold()
+            allowed = bytearray(
+                wanted.since <= m.sent_at < wanted.until
+                and speaker in (m.sender_name or m.role).casefold()
+                and bool(wanted.is_meant is None or wanted.is_meant(m))
+                for m in stream.messages
+            )
         for seq in (*exclude, *self.hidden, *stream.refused):
             position = stream.position(seq)
             if position is not None and position < len(allowed):

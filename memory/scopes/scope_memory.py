@@ -225,25 +225,25 @@ class ScopeMemory(EmbeddedStream):
 
     def _take(self, entry_id: int, columns: Columns) -> None:
         content = columns[b"j"]
+        record: Record | None = None
         match entry := read(entry_id, columns[b"k"].decode(), content):
             case Record():
-                self._keep(entry)
+                record = entry
                 self._unindexed.append(entry)
             case Amendment(fact_id=fact_id):
                 self._amendments.setdefault(fact_id, []).append(entry_id)
                 fact = self._records.get(fact_id)
                 if isinstance(fact, Fact):
-                    self._keep(entry.amended(fact))
+                    record = entry.amended(fact)
             case Hidden(seq, hidden):
                 self.hidden.add(seq) if hidden else self.hidden.discard(seq)
+        if record is not None:
+            self._records[record.id] = record
+            if isinstance(record, Fact) and record.replaced_by:
+                self._replaced.setdefault(record.replaced_by, set()).add(record.id)
         self.newest = entry_id
         self.count += 1
         self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
-
-    def _keep(self, record: Record) -> None:
-        self._records[record.id] = record
-        if isinstance(record, Fact) and record.replaced_by:
-            self._replaced.setdefault(record.replaced_by, set()).add(record.id)
 
     def indexing(self, zone: tzinfo) -> Iterator[None]:
         """Index new records, one step of some 10 ms at a time."""

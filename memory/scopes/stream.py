@@ -8,7 +8,7 @@ import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,7 +16,7 @@ import structlog
 from memory.message import Message
 from memory.scopes.log import UNKNOWN, Columns, StreamDelta, message_of
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors, index_class
-from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, record_of
+from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, embedded_text
 
 if TYPE_CHECKING:
     from memory.search.hybrid import HybridIndex
@@ -74,16 +74,6 @@ class EmbeddedStream:
             self.vectors_count += len(vectors)
             self.newest_vector, newest = vectors[-1]
             self._vector_bytes = len(newest)
-
-    def add_stored_vectors(
-        self, fingerprint: str, after: int, rows: Sequence[tuple[int, bytes]]
-    ) -> None:
-        """Add vectors that this process has stored after `after`, if nothing is missing here."""
-        delta = StreamDelta(length=UNKNOWN, fingerprint=fingerprint, vectors=rows)
-        has_entries = self.newest >= rows[-1][0]
-        if has_entries and self.newest_vector == after and self.joins(delta):
-            self.vectors_length += len(rows)
-            self.add(delta)
 
     async def vector_of(
         self, text: str, questions: QuestionVectors, recipe: str
@@ -175,7 +165,9 @@ class MessageStream(EmbeddedStream):
             earlier = self.messages[first - 1 if first else 0]
             for message in said:
                 self._sessions += message.sent_at - earlier.sent_at > SESSION_PAUSE_S
-                records.append(record_of(message, self._sessions, zone))
+                day = datetime.fromtimestamp(message.sent_at, zone).date()
+                is_answer, text = message.role == "assistant", embedded_text(message)
+                records.append(IndexRecord(text, self._sessions, is_answer, said_on=day))
                 earlier = message
                 chars += len(message.text)
                 if chars > _INDEXED_CHARS_AT_ONCE:

@@ -63,11 +63,6 @@ class HybridIndex:
         return len(self._prior)
 
     @property
-    def vectors(self) -> int:
-        """How many records have a vector."""
-        return self._dense.vectors
-
-    @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
         postings = self._lexical.postings
@@ -142,7 +137,7 @@ class HybridIndex:
         then = self._times.said_then(question, asked_on, self._lexical)
         lexical, scores = self._without_vectors(question, found, named, then)
         near = None
-        if vector is not None and self.vectors:
+        if vector is not None and self._dense.vectors:
             with suppress(ValueError):
                 near = self._dense.scores(vector, scores, allowed)
         asks_then = then is not None and is_question(question)
@@ -193,7 +188,7 @@ class HybridIndex:
 
     def first_said(self, allowed: Flags) -> list[Hit]:
         """Return the first records that people said, for a question for the first thing."""
-        rows = np.flatnonzero(allowed & self._sessions.by_person)
+        rows = np.flatnonzero(allowed & self._sessions.by_person.view)
         return [Hit(row) for row in rows.tolist()[:_FIRST_SAID]]
 
     def statements_of_rare_words(self, question: str, k: int, allowed: Flags) -> list[Hit]:
@@ -243,7 +238,7 @@ class HybridIndex:
 
         scores = lexical + self._prior.view
         if asks_for_summary(question):
-            scores += np.float32(weights.summary_bonus) * ~self._sessions.by_person
+            scores += np.float32(weights.summary_bonus) * ~self._sessions.by_person.view
         if asks_when(question):
             scores += np.float32(weights.time_bonus) * self._tells_time.view
         if then is not None:

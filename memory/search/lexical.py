@@ -136,23 +136,13 @@ class Sessions:
         self._newest: int | None = None
         self._joined = GrowingArray(np.float32)
         self._starts = GrowingArray(np.int64)
-        self._asks = GrowingArray(np.bool_)
-        self._by_person = GrowingArray(np.bool_)
-
-    @property
-    def by_person(self) -> Flags:
-        """`(records,)` bool: a person says it, not the assistant."""
-        return self._by_person.view
+        self.asks = GrowingArray(np.bool_)  # a person asks
+        self.by_person = GrowingArray(np.bool_)  # a person says it, not the assistant
 
     @property
     def joined(self) -> Floats:
         """`(records - 1,)` float32: 1 if a record and the next share a session, else 0."""
         return self._joined.view[1:]
-
-    @property
-    def answered(self) -> Flags:
-        """`(records - 1,)` bool: a person asks, and a person says the next record."""
-        return self._asks.view[:-1] & self._by_person.view[1:]
 
     def extend(self, sessions: Sequence[int], asks: Flags, by_person: Flags) -> None:
         """Add records at the end; `asks` of those that are questions."""
@@ -161,8 +151,8 @@ class Sessions:
         self._starts.extend(len(self._joined) + np.flatnonzero(~joined))
         self._newest = sessions[-1]
         self._joined.extend(joined)
-        self._asks.extend(asks & by_person)
-        self._by_person.extend(by_person)
+        self.asks.extend(asks & by_person)
+        self.by_person.extend(by_person)
 
     def best(self, scores: Floats) -> Floats:
         """Return for each record the best score in its session, `(records,)` float32."""
@@ -282,7 +272,8 @@ class LexicalIndex:
         answer_boost = np.float32(self._weights.answer_boost)
         # What a record passes on to the next one and to the one before; nothing at the ends.
         onward, backward = np.zeros((2, size + 1), np.float32)
-        onward[: size - 1] = boost + (answer_boost - boost) * self._sessions.answered
+        is_answered = self._sessions.asks.view[:-1] & self._sessions.by_person.view[1:]
+        onward[: size - 1] = boost + (answer_boost - boost) * is_answered
         onward[: size - 1] *= self._sessions.joined
         backward[1:size] = boost * self._sessions.joined
         mass = known = highest = 0.0

@@ -5,7 +5,7 @@ Values only. The search itself runs in `memory.scopes.history`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, tzinfo
+from datetime import date
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,16 +58,6 @@ def embedded_text(message: Message) -> str:
     return f"{speaker}: {message.text}"
 
 
-def record_of(message: Message, session: int, zone: tzinfo) -> IndexRecord:
-    """Return the index record of a message, dated in `zone`, without a vector."""
-    return IndexRecord(
-        embedded_text(message),
-        session,
-        by_assistant=message.role == "assistant",
-        said_on=datetime.fromtimestamp(message.sent_at, zone).date(),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Later:
     """When a statement stopped being true (Unix seconds), and the fact that came instead."""
@@ -115,18 +105,6 @@ class SearchFilter:
     until: float = inf
     speaker: str = ""
     is_meant: Callable[[Message], object] | None = None
-
-    def mask(self, messages: Sequence[Message]) -> bytearray:
-        """Return one byte for each message: 1 if it may be found, else 0."""
-        if self == EVERYTHING:
-            return bytearray(b"\1") * len(messages)
-        speaker = self.speaker.casefold()
-        return bytearray(
-            self.since <= m.sent_at < self.until
-            and speaker in (m.sender_name or m.role).casefold()
-            and bool(self.is_meant is None or self.is_meant(m))
-            for m in messages
-        )
 
 
 EVERYTHING = SearchFilter()

@@ -176,11 +176,6 @@ class AnswerShape:
                 unconvertible[name] = str(error)
         return cls(dict(parts), closed_object(schemas), unconvertible)
 
-    def raw_parts(self, answer: Mapping[str, object]) -> dict[str, object]:
-        """Return the raw value of each part in an answer, None for a missing part."""
-        raw = {name: answer.get(name) for name in self.parts}
-        return {name: None if part == _NULL_WORD else part for name, part in raw.items()}
-
     def is_met_by(self, answer: Mapping[str, object]) -> bool:
         """Return whether no part and no field is missing, as if the server enforced the schema."""
         if not answer.keys() >= self.parts.keys():

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import packed, stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import HybridIndex
-from memory.search.message_search import embedded_text, record_of
+from memory.search.message_search import IndexRecord, embedded_text
 from memory.search.weights import Weights
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -95,7 +95,15 @@ def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
     """Return an index with only one retriever, the dense or the lexical one."""
     weights = Weights(lexical=0, floor=-inf, min_lexical=-inf) if dense else Weights()
     index = HybridIndex(weights=weights)
-    index.extend([record_of(message, 0, UTC) for message in labelled.messages])
+    said = [
+        (message, datetime.fromtimestamp(message.sent_at, UTC)) for message in labelled.messages
+    ]
+    index.extend(
+        [
+            IndexRecord(embedded_text(each), 0, each.role == "assistant", said_on=at.date())
+            for each, at in said
+        ]
+    )
     if dense:
         index.put_stored(range(len(index)), [packed(row) for row in labelled.rows])
     return index

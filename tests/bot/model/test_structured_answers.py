@@ -92,7 +92,7 @@ async def test_an_unreadable_answer_is_asked_for_again_once(
 @pytest.mark.parametrize(
     ("said", "parts"),
     [
-        ('{"state": "null", "facts": {"facts": []}}', {"state": None, "facts": {"facts": []}}),
+        ('{"state": "null", "facts": {"facts": []}}', {"state": "null", "facts": {"facts": []}}),
         ('{"facts": {"facts": []}}', {"state": None, "facts": {"facts": []}}),
         ('{"state": {"goals": []}}', {"state": {"goals": []}, "facts": None}),
         ('{"state": ["Ann"], "facts": null}', {"state": ["Ann"], "facts": None}),

@@ -58,7 +58,7 @@ def seqs(scope_memory: ScopeMemory) -> list[int]:
 def state(scope_memory: ScopeMemory) -> tuple[list[int], int, bool]:
     """Return the messages, how many of them have a vector, and whether that is all."""
     stream = scope_memory.messages
-    return seqs(scope_memory), stream.indexed(UTC).vectors, stream.is_whole
+    return seqs(scope_memory), len(stream.indexed(UTC).stored_from(0)), stream.is_whole
 
 
 def read_before(messages: int = 4) -> ScopeMemory:

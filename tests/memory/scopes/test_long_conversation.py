@@ -64,7 +64,7 @@ def test_a_conversation_that_grows_too_long_keeps_its_newest_messages_and_their_
         stream.add(StreamDelta(length=UNKNOWN, vectors=[(seq, packed)]))
         if seq % 100 == 0:
             index = stream.indexed(UTC)
-            assert index.vectors == len(stream.messages)
+            assert len(index.stored_from(0)) == len(stream.messages)
     assert stream.nbytes <= MAX_BYTES
     assert stream.is_embedded
     assert stream.count == 2_000
@@ -149,6 +149,6 @@ def test_a_warm_message_takes_at_most_1600_bytes_beside_the_vocabulary() -> None
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert index.vectors == MESSAGES + 1
+    assert len(index.stored_from(0)) == MESSAGES + 1
     assert held / MESSAGES <= MAX_MESSAGE_BYTES
     assert stream.nbytes / MESSAGES <= MAX_MESSAGE_BYTES

@@ -194,12 +194,6 @@ def test_a_shape_is_strict_exactly_if_strict_mode_accepts_it(fields: dict[str, A
 # The parts of an answer
 
 
-def test_a_part_that_is_missing_or_the_word_null_is_none() -> None:
-    fact = {"text": "x"}
-    assert SHAPE.raw_parts({"state": "null", "more": 1}) == {"state": None, "facts": None}
-    assert SHAPE.raw_parts({"facts": fact}) == {"state": None, "facts": fact}
-
-
 WHOLE: dict[str, object] = {"facts": [], "nickname": None}
 
 
