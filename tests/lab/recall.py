@@ -95,15 +95,12 @@ def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
     """Return an index with only one retriever, the dense or the lexical one."""
     weights = Weights(lexical=0, floor=-inf, min_lexical=-inf) if dense else Weights()
     index = HybridIndex(weights=weights)
-    said = [
-        (message, datetime.fromtimestamp(message.sent_at, UTC)) for message in labelled.messages
-    ]
-    index.extend(
-        [
-            IndexRecord(embedded_text(each), 0, each.role == "assistant", said_on=at.date())
-            for each, at in said
-        ]
-    )
+    records = []
+    for each in labelled.messages:
+        day = datetime.fromtimestamp(each.sent_at, UTC).date()
+        is_answer = each.role == "assistant"
+        records.append(IndexRecord(embedded_text(each), 0, is_answer, said_on=day))
+    index.extend(records)
     if dense:
         index.put_stored(range(len(index)), [packed(row) for row in labelled.rows])
     return index
