@@ -207,11 +207,11 @@ class ChatHistory:
         return find()
 
     def _allowed(
-        self, stream: MessageStream, exclude: Collection[int], search_filter: SearchFilter
+        self, stream: MessageStream, exclude: Collection[int], wanted: SearchFilter
     ) -> bytearray:
         """Return one byte for each message: 1 if it may be hit, else 0."""
         allowed = bytearray(b"\1") * len(stream.messages)
-        if (wanted := search_filter) != EVERYTHING:
+        if wanted != EVERYTHING:
             speaker = wanted.speaker.casefold()
             allowed = bytearray(
                 wanted.since <= m.sent_at < wanted.until

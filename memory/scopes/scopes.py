@@ -16,14 +16,7 @@ from time import time
 import orjson
 
 from memory.message import Message
-from memory.scopes.changes import (
-    NotWritten,
-    Receipt,
-    Revision,
-    Write,
-    new_values,
-    numbered,
-)
+from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values, numbered
 from memory.scopes.entries import Record, written
 from memory.scopes.fields import Field
 from memory.scopes.log import (
