@@ -75,16 +75,18 @@ class DescribingAgent:
         self._models = list(dict.fromkeys(models))
         self._was_blind = False
 
-    async def run(self, context: AgentContext) -> FinishAction:
-        """Return the answer; with pictures, set `context.seen`. Raise what the agent raises.
+    def run(self, context: AgentContext) -> Awaitable[FinishAction]:
+        """Return the answer; with pictures, set `context.seen`. Raise what the agent raises."""
+        return self._describing(context) if context.pictures else self._run(context)
+
+    async def _describing(self, context: AgentContext) -> FinishAction:
+        """Return the answer to a message with pictures.
 
         All pictures are described in one call, beside the answer. There is none if the answer
         itself says what the only picture shows. A failed description changes nothing about the
         answer. If the model took no pictures the last time, the description waits for the
         answer, which tells whether this changed.
         """
-        if not context.pictures:
-            return await self._run(context)
         found: dict[int, str] = {}
         may_say_it = len(context.pictures) == 1 and _asks_what(context.user_message.text)
         describing = None
