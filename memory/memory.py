@@ -104,5 +104,6 @@ class Memory:
         """
         noted = self.turns.learning_due.pop(conversation, None)
         is_asked_for = conversation in self.asked_for
+        done = await self._learner.run_round(conversation, noted, is_asked_for=is_asked_for)
         self.asked_for.discard(conversation)
-        return await self._learner.run_round(conversation, noted, is_asked_for=is_asked_for)
+        return done

@@ -126,12 +126,11 @@ class Toolbox:
         try:
             return tool, tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
-            faults = error.errors(include_input=False, include_url=False)
-            explained = "; ".join(
-                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
-                for each in faults
-            )
-            raise ToolError(f"wrong arguments: {explained}") from error
+            faults = []
+            for each in error.errors(include_input=False, include_url=False):
+                place = ".".join(map(str, each["loc"])) or "arguments"
+                faults.append(f"{place}: {each['msg']}")
+            raise ToolError(f"wrong arguments: {'; '.join(faults)}") from error
 
     def _can_run(self, call: ToolCall) -> bool:
         """Return whether a call counts as run; one with wrong arguments does not."""

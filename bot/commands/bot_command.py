@@ -83,7 +83,9 @@ Section = Literal["memory", "talk", "data"]
 """The sections of /help, in their order."""
 
 IsUseful = Callable[[IncomingMessage, Scope], Awaitable[bool]]
-"""Returns whether /help lists a command for the sender of a message; without it, it does."""
+"""Returns whether /help lists a command for the sender of a message in a conversation.
+
+A command without such a function is always listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,8 +196,8 @@ def menus(
     for scope, audiences in scopes:
         names = [command.name for command in commands if command.audience in audiences]
         for language in sentences.languages:
-            does = tuple((name, sentences.text(language, f"commands.{name}")) for name in names)
-            yield CommandMenu(scope, "" if language == "en" else language, does)
+            listed = tuple((name, sentences.text(language, f"commands.{name}")) for name in names)
+            yield CommandMenu(scope, "" if language == "en" else language, listed)
 
 
 def descriptions(sentences: Sentences, ways: Sequence[str]) -> Iterator[Description]:

@@ -84,7 +84,7 @@ class ImmediateActions:
                     here, update.update_id, update.chat_id, update.draft_id
                 )
                 log.info("stop", conversation=here.tag, outcome=outcome)
-            case IncomingMessage(kind="command"):
+            case IncomingMessage(kind="command"):  # only `/stop` comes here
                 here = Scope.of_chat(update.chat_id, update.topic_id)
                 stop = partial(self.mailbox.stop, here, update.update_id, update.sender.id)
                 outcome = await stop(as_admin=update.is_anonymous_admin)

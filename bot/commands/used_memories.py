@@ -83,8 +83,8 @@ class UsedMemories:
         reading = _Reading(language, messages[seq], here, facts, messages)
         codes = dict.fromkeys(messages[seq].used.split())
         found = [*self._facts(reading, codes), *self._synopses(reading, codes)]
-        found += self._messages(reading, codes)
         found += await self._documents(reading, codes)
+        found += self._messages(reading, codes)
         found += await self._other_topics(reading, codes)
         answer = messages[seq]
         said = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))

@@ -83,15 +83,16 @@ def parsed(markdown: str) -> tuple[str, tuple[Entity, ...]]:
         if table.type == "pre" and table.offset not in fences:
             rows = text_of(units, table).split("\n")
             if max(map(len, rows)) > _MAX_TABLE_CHARS:
-                rows = [
-                    _SPACES.sub(" ", row).rstrip() if row.strip("-+") else _DASHES.sub("---", row)
-                    for row in rows
-                ]
-                edits.append(Edit(table.offset, table.end, "\n".join(rows)))
+                edits.append(Edit(table.offset, table.end, "\n".join(map(_unpadded, rows))))
     text, entities = with_visible_hosts(*edited(text, entities, edits))
     if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
         return source, ()
     return text, valid_entities(entities)
+
+
+def _unpadded(row: str) -> str:
+    is_rule = not row.strip("-+")
+    return _DASHES.sub("---", row) if is_rule else _SPACES.sub(" ", row).rstrip()
 
 
 def _entity(found: MessageEntity) -> Entity:
@@ -265,12 +266,14 @@ async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Par
         count = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
         pieces += [source[at : block.start], f"{block.before}📎 `{name}` ({count})"]
         at = block.end
+
     parts = await rendered("".join((*pieces, source[at:])))
     if len(parts) > MAX_PARTS:
         ending = "md" if any(part.entities for part in parts) else _TEXT
         whole = OutgoingFile(f"answer.{ending}", source.encode())
         beginning = split(parts[0].text, parts[0].entities, _MAX_BEGINNING_UTF16)[:1]
         parts, files = with_line(beginning, *render(say("answer.file"))), [whole]
+
     if files:
         *before, last = parts
         if utf16_length(last.text) <= MAX_CAPTION_UTF16:

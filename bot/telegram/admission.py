@@ -9,7 +9,7 @@ from memory.store.store import Store
 
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
 OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
-"""How buttons begin that confirm or withdraw what `is_own_right` asked."""
+"""How the callback data begins of buttons below the commands that `is_own_right` names."""
 
 
 class Members:
@@ -97,7 +97,7 @@ class Admission:
     async def admits(self, message: IncomingMessage) -> bool:
         """Say whether a message may be answered; raise `StoreError`.
 
-        They are read only if this process does not know that it may.
+        The members are read only if this process does not know that it may.
         """
         sender, chat_id = message.sender.id, message.chat_id
         if self.limits_groups and not self.serves(sender, chat_id):

@@ -182,7 +182,7 @@ class Intake:
                 log.info("group migrated", conversation=old.tag, to=new.tag)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
-            case _:
+            case _:  # buttons, stops, 👎, strangers, names of topics: none waits for a turn
                 if waiting := await self._act(update):
                     if _is_message(waiting):
                         await self._check_open(waiting)

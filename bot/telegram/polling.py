@@ -7,7 +7,7 @@ update that was not accepted, so after a crash nothing is lost, only delivered a
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 from urllib.parse import urlsplit
@@ -182,7 +182,8 @@ class Poller:
 
         A button may wait for the turn that stores what it is about, so the updates behind it do not
         wait for it. The offset stays at the first refused update. Those accepted behind it come
-        again with the next poll, and are skipped then. Raise `NotAccepted`.
+        again with the next poll, and are skipped then. Raise the first refusal, or what else went
+        wrong.
         """
         handed: dict[int, asyncio.Task[None] | None] = {}
         is_closed = False
@@ -203,6 +204,10 @@ class Poller:
             await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
         finally:
             await end_tasks(filter(None, handed.values()))
+        self._note(handed)
+
+    def _note(self, handed: Mapping[int, asyncio.Task[None] | None]) -> None:
+        """Note which updates Telegram may forget; raise what `_hand_on` raises."""
         refusal: BaseException | None = None
         for update_id, done in handed.items():
             failure = done.exception() if done else None
@@ -212,7 +217,9 @@ class Poller:
                 self._offset = update_id + 1
             elif failure is None:
                 self._accepted_ahead.add(update_id)
-            refusal = failure or refusal
+            is_refused = isinstance(failure, IntakeClosed | RefusedByStore)
+            if refusal is None or (failure and not is_refused):
+                refusal = failure  # what else went wrong is raised before a refusal, and logged
         if refusal is not None:
             self._drop_refused()
             raise refusal

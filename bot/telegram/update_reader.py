@@ -90,10 +90,10 @@ class UpdateReader:
                 # The original error's text may quote a person.
                 raise UnreadableUpdate(update_id) from None
             self.note_refused()
-        of = update.message if isinstance(update, Stranger | AlbumPart) else update
-        ids = [getattr(of, name, 0) for name in _NUMBERS]
-        if isinstance(of, IncomingMessage | ButtonPress | ThumbsDown):
-            ids.append(of.sender.id)
+        message = update.message if isinstance(update, Stranger | AlbumPart) else update
+        ids = [getattr(message, name, 0) for name in _NUMBERS]
+        if isinstance(message, IncomingMessage | ButtonPress | ThumbsDown):
+            ids.append(message.sender.id)
         if not all(map(_is_id, ids)):
             raise UnreadableUpdate(update_id)
         return update
@@ -274,8 +274,8 @@ class UpdateReader:
 
     def _read_reaction(self, update_id: int, raw: Mapping[str, Any]) -> ThumbsDown | Ignored:
         """Return a 👎 that a person has just set; those in the name of a chat have no person."""
-        has_user, old = raw.get("user"), raw["old_reaction"]
-        is_new = has_user and _dislikes(raw["new_reaction"]) and not _dislikes(old)
+        is_new = raw.get("user") and _dislikes(raw["new_reaction"])
+        is_new = is_new and not _dislikes(raw["old_reaction"])
         user = telegram.User.de_json(raw["user"]) if is_new else None
         if user is None or user.is_bot:
             return Ignored(update_id, "reaction")

@@ -148,10 +148,10 @@ class IncomingMessage:
 
     @property
     def is_immediate(self) -> bool:
-        """Whether intake acts on it at once: `/stop`, or the reply to our question for words."""
-        if self.kind != "text" or self.reply is None:
-            return (self.kind, self.command) == ("command", "stop")
-        return self.reply.is_ours and self.reply.text.startswith(EDIT_MARK)
+        """Whether intake acts on it at once: `/stop`, or what may be new words for a fact."""
+        to = self.reply if self.kind == "text" else None
+        is_new_words = to is not None and to.is_ours and to.text.startswith(EDIT_MARK)
+        return is_new_words or (self.kind, self.command) == ("command", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ def read_person(user: telegram.User) -> Sender:
     """Return a person. If nothing of the name is visible, username or id is used as the name."""
     return Sender(
         id=user.id,
-        name=clean_name(user.full_name) or user.username or str(user.id),
+        name=clean_name(user.full_name or "") or user.username or str(user.id),
         first_name=clean_name(user.first_name),
         last_name=clean_name(user.last_name or ""),
         language=user.language_code or "en",

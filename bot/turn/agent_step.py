@@ -172,7 +172,7 @@ class AgentStep:
         said = f"{request.message.text}\n{text}"
         writes, learned, aged = await _wanted(context, said)
         whole = self._with_lines(request, parts, below, writes)
-        # A rich message has only the text, so nothing may stand below it.
+        # A rich message has only the text, so no line and no button may stand below it.
         is_rich = is_whole and whole == parts and not request.run.before
         is_rich = is_rich and is_worth_rich(text, parts)
 
@@ -232,8 +232,8 @@ async def _wanted(
     """Return what tools want written, learned facts to be confirmed, and used facts to ask about.
 
     While memory is off, that is only what they want forgotten. A write that asks first gets the
-    nonce of its buttons here. A learned fact that is to be confirmed has one already. Of the old
-    facts that were used, at most one is asked about: one of which `said` has a word.
+    nonce of its buttons here. A learned fact that is to be confirmed has one already. It asks
+    about at most one old fact that was used, and only if `said` has a word of that fact.
     """
     wanted: list[ToolWrite] = list(context.writes)
     forgets = [write for write in wanted if isinstance(write, ForgetRecord)]

@@ -169,7 +169,8 @@ class TurnWorker:
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless it has to be deferred; return what comes next.
 
-        A failed turn is begun again. After too many failures it is given up.
+        A failed turn is begun again. After too many failures it is given up. Raise
+        `CancelledError` if this process is stopping and no person stopped the turn.
         """
         if self.is_stopping and not opened.is_stopped:
             raise asyncio.CancelledError  # this process begins no further turn

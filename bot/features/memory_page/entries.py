@@ -117,7 +117,8 @@ class MemoryEntries:
         stats = await count_conversation(self._memory.store, conversation)
         learner = learner_in(facts.scope, UserFacts.name, conversation, here.generation)
         newest = [] if stats.is_off else history.messages[-1:]
-        waits = any(m.seq > facts.watermark(learner) for m in newest)
+        waits = "facts" in self._services.settings.learn
+        waits = waits and any(m.seq > facts.watermark(learner) for m in newest)
         mode = mode_in(facts)
         switches = (switch for each in self._features for switch in each.switches)
         settings = [switch.shown(conversation, facts) for switch in switches]

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.telegram import polling
 from bot.telegram.bot_api import TelegramClient
@@ -236,6 +238,18 @@ async def test_a_button_that_fails_comes_again_alone(polled: Polled, api: Script
     poll = ok([{"update_id": 5, "callback_query": {}}, {"update_id": 6}])
     await polled(poll, poll, accept=mailbox.accept)
     assert (mailbox.ids, offsets(api)) == ([6, 5], [None, None, "7"])
+
+
+async def test_a_defect_is_told_before_a_refusal(polled: Polled, health: TelegramHealth) -> None:
+    pause, errors = Endless(), {5: KeyError(), 6: RefusedByStore()}
+
+    async def accept(raw: Mapping[str, Any], **_: bool) -> None:
+        raise errors[raw["update_id"]]
+
+    poll = ok([{"update_id": 5, "callback_query": {}}, {"update_id": 6}])
+    with capture_logs() as logs:
+        await polled(poll, accept=accept, pause=pause, until=pause.begun)
+    assert (logs[0]["event"], health.last_error) == ("poll failed", "KeyError")
 
 
 async def test_an_unreadable_update_is_counted_and_skipped(
