@@ -183,9 +183,7 @@ def built_behavior(
     is_known = bool(_NAME.fullmatch(kind.name)) and kind.name not in _TAKEN
     needs_name = required or setting != "BEHAVIORS" or issubclass(kind, LearningBehavior)
     if needs_name and not is_known:
-        raise UnusableClass(
-            f"{setting}: {path} stores something, so it needs a `name` of its own ({_NAME.pattern})"
-        )
+        raise UnusableClass(f"{setting}: {path} needs a `name` of its own ({_NAME.pattern})")
     is_personal = getattr(kind, "is_personal", False)
     store = BehaviorStore(scopes, kind.name, knowledge_base, is_personal=is_personal)
     behavior: AIContextBehavior = built(setting, kind, store)

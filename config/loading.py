@@ -97,7 +97,8 @@ def settings_table(names: Collection[str] = (), kind: type[Settings] = Settings)
         if default is PydanticUndefined or default in (None, (), frozenset()):
             shown = ""
         else:
-            shown = f"`{' '.join(default) if isinstance(default, tuple) else default}`"
+            words = default if isinstance(default, tuple) else (default,)
+            shown = f"`{' '.join(map(str, words))}`"
         rows.append((f"`{name.upper()}`", shown, _allowed(field), field.description or ""))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

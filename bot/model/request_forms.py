@@ -140,6 +140,7 @@ class ServedModel:
             dialect = other if can_leave else dialect
             return replace(accepted, dialect=dialect, only_without_effort=True)
 
+        # Does this server, or its model, not take this API?
         is_vague = error.may_concern_parameters
         is_missing = error.status in _PATH_STATUS
         has_no_path = is_missing and error.says(_NO_PATH)
@@ -149,6 +150,7 @@ class ServedModel:
         if has_no_path:
             return None
 
+        # Leave out what the refusal names, else the least needed if it may be about any of them.
         optional = [name for name in chosen if name != PROMPT]
         blamed = [
             name
@@ -156,7 +158,7 @@ class ServedModel:
             if any(map(error.objects_to, {name, *chosen[name]} - _PROMPT_FIELDS))
         ]
         if is_vague and not blamed and not isinstance(error, ContextTooLong):
-            blamed = optional[:1]  # the least needed
+            blamed = optional[:1]
         return replace(accepted, refused=accepted.refused.union(blamed)) if blamed else None
 
     def _remember(self, accepted: Accepted) -> None:

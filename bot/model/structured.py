@@ -191,7 +191,8 @@ def read_object(text: str, names: Collection[str]) -> dict[str, object]:
             except (ValueError, RecursionError):
                 end = start + 1
             else:
-                found = found if each.keys().isdisjoint(names) else each
+                if not each.keys().isdisjoint(names):
+                    found = each
             start = text.find("{", end)
     if not isinstance(found, dict) or found.keys().isdisjoint(names):
         raise AnswerUnreadable("no such JSON object")

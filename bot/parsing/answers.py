@@ -132,7 +132,8 @@ def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> z
     """Return a zip that has been unpacked once, to count what is really in it.
 
     What a zip says about its sizes counts for nothing. Nothing inside it is opened as a zip again.
-    Office formats forbid a DTD; only an attack has one, to expand entities.
+    Unless `may_have_dtd`, an XML file with a DTD is damaged: office formats forbid it, and only an
+    attack has one, to expand entities.
     Raise `NotRead`, and `zipfile.BadZipFile` for a damaged one.
     """
     if content.startswith(_OLE):
@@ -155,9 +156,10 @@ def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> z
                 left -= len(chunk)
                 if left < 0:
                     raise NotRead("too_long")
-                if is_xml and not may_have_dtd:
-                    seen = before + chunk.replace(b"\0", b"")  # as in UTF-16
-                    if any(sign in seen for sign in _DTD_SIGNS):
-                        raise NotRead("damaged")
-                    before = seen[-len(_DTD_SIGNS[0]) :]
+                if may_have_dtd or not is_xml:
+                    continue
+                seen = before + chunk.replace(b"\0", b"")  # as in UTF-16
+                if any(sign in seen for sign in _DTD_SIGNS):
+                    raise NotRead("damaged")
+                before = seen[-len(_DTD_SIGNS[0]) :]
     return archive

@@ -378,7 +378,12 @@ class OfflineServer:
         return self
 
     async def post_whole(
-        self, *_: Any, file: tuple[str, bytes, str] | None = None, **__: Any
+        self,
+        path: str,  # noqa: ARG002 - the port's
+        body: dict[str, Any],  # noqa: ARG002
+        max_bytes: int,  # noqa: ARG002
+        silence_s: float | None = None,  # noqa: ARG002
+        file: tuple[str, bytes, str] | None = None,
     ) -> bytes:
         """Return the words of a sound as a transcription, "" if none were typed."""
         sound = file[1] if file else b""

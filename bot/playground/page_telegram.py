@@ -131,6 +131,7 @@ class PageTelegram(SendListeners):
 
     def edit_message(self, place: PageChat, message: PageMessage, text: str) -> None:
         """Change the text or caption of a person's message."""
+        place.notice = ""
         edited = replace(message, text=text, entities=find_entities(text), edited_at=self._now())
         place.put(edited)
         self._add("edited_message", raw_message(place, edited))
@@ -152,7 +153,7 @@ class PageTelegram(SendListeners):
         """Press Stop under what the bot is writing, if it is there; the draft stays."""
         draft = self.draft(place)
         if draft and draft.can_stop:
-            place.draft = replace(draft, can_stop=False)
+            place.draft, place.notice = replace(draft, can_stop=False), ""
             thread = {"message_thread_id": place.topic_id} if place.topic_id else {}
             body = {"chat": raw_chat(place), "draft_id": draft.id} | thread
             self._add("stopped_message_generation", body)

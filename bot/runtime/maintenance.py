@@ -97,7 +97,7 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
     capacity = CapacityWatch(memory.capacity, services.notices)
     running = [
         repeat(capacity.check, "capacity", every_s=5.0),
-        # How long after an erasure, or a change of who may use the bot, the other processes follow.
+        # So soon after an erasure, or a change of who may use the bot, the other processes know it.
         repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
         repeat(drop_removed, "access", every_s=2.0),
         repeat(partial(watch_clock, memory.client), "clock", every_s=300.0),

@@ -55,11 +55,13 @@ def health_routes(
         return PlainTextResponse("ok")
 
     async def readyz(_: Request) -> JSONResponse:
-        is_set = health.webhook_set or not has_webhook
-        telegram = health.last_error or ("ok" if is_set else "webhook not set yet")
+        redis_state, telegram = await redis.state(), health.last_error
         if health.identity is None:
-            telegram = f"not reached{f': {health.last_error}' if health.last_error else ' yet'}"
-        checks = {"redis": await redis.state(), "telegram": telegram}
+            telegram = f"not reached: {telegram}" if telegram else "not reached yet"
+        elif not telegram:
+            is_set = health.webhook_set or not has_webhook
+            telegram = "ok" if is_set else "webhook not set yet"
+        checks = {"redis": redis_state, "telegram": telegram}
         is_ready = all(state == "ok" for state in checks.values())
         details = {
             "last_update_s_ago": health.age(health.last_update_at),
@@ -234,9 +236,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._overhead_bytes = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Wait for the first request; close another connection if there are too many.
+        """Wait for the first request.
 
-        That is the oldest one that waits for its caller, and this one if no other does.
+        If there are too many connections, close the oldest one that waits for its caller; this one
+        if no other does.
         """
         super().connection_made(transport)
         self._watch()

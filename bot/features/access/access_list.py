@@ -116,7 +116,7 @@ class AccessList:
     ) -> Decision:
         """Decide about somebody who asks, or remove somebody who is in; the first decision counts.
 
-        Who is removed counts as refused from now on.
+        Somebody who is removed counts as refused from now on.
         """
         parts = ("asking", "untold", "admitted", "refused", "version")
         request = {

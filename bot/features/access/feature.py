@@ -114,7 +114,9 @@ class PeopleList:
             for id_ in sorted(settings.allowed_group_ids)
         ]
         is_open = settings.access == "open" and not settings.allowed_user_ids
-        first = "people.open" if is_open else "" if entries else "people.none"
+        first = "" if entries else "people.none"
+        if is_open:
+            first = "people.open"
         below = (text(language, "people.settings"),) if named or settings.allowed_group_ids else ()
         return ListContent(
             "people.operators" if is_open and not admitted else "people.listed",

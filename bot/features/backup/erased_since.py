@@ -49,8 +49,8 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
     if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
         newest = int(stored.meta.get(b"next_seq", 0))
         mark = Watermark(STATE_LEARNER, max(0, newest - tail))
-        learned[mark.name.encode()] = mark.stored.encode()
-        left = replace(left, learned=learned, is_due=True)
+        marked = {**learned, mark.name.encode(): mark.stored.encode()}
+        left = replace(left, learned=marked, is_due=True)
     return left
 
 

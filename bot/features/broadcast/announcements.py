@@ -229,8 +229,8 @@ class AnnouncementRun:
     ) -> int | None:
         """Store how the sending to `chat` ended, and return the next chat; if `stops`, take none.
 
-        Return 0 if no chat is left or the announcement was stopped, None if it has to wait. `chat`
-        is 0 at first, and `pause` belongs to "later". A repeat returns the same chat.
+        Return 0 if no chat is left or the announcement was stopped, None if it has to wait or if
+        `stops`. `chat` is 0 at first; `pause` belongs to "later". A repeat returns the same chat.
         """
         pause = pause or Pause(0)
         request = {

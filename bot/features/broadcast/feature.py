@@ -65,7 +65,7 @@ class BroadcastCommand:
     questions: Questions
     status: BroadcastStatus
     sentences: Sentences
-    is_member: Callable[[int], bool]  # may a person use the bot now? Nobody else gets it
+    is_member: Callable[[int], bool]  # who may use the bot now; nobody else gets it
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say to how many chats the replied message would go, and ask."""

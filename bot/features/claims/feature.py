@@ -87,7 +87,7 @@ class ClaimsChecked(Field):
 async def correct_claims(
     scopes: Scopes, chat: Chat, sentences: Sentences, conversation: Scope
 ) -> bool:
-    """Say that nothing was kept if a new answer claims it, and nothing of its exchange was learned.
+    """Correct a new answer that says that it saved something, if nothing was learned from it.
 
     At most one message is sent, about the newest one. It is noted before, so that nobody says it
     twice. Return false if the chat has no permit to spare now. Raise `StoreError`.

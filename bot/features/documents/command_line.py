@@ -167,8 +167,8 @@ def _report(counts: Counter[str], request: IngestRequest) -> int:
         _say(where, f"{counts['removed']} removed{absent}")
         return 0
     refused = f", {counts['refused']} refused" if counts["refused"] else ""
-    files, cut = _counted(counts["files"], "file"), _counted(counts["passages"], "passage")
-    _say(where, f"{files}, {cut}{refused}")
+    files, stored = _counted(counts["files"], "file"), _counted(counts["passages"], "passage")
+    _say(where, f"{files}, {stored}{refused}")
     if counts["files"]:
         _say("read by", f"bots that run with DOCUMENT_NAMESPACES={request.namespaces[0]}")
     return int(counts["refused"] > 0)

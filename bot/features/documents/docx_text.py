@@ -16,11 +16,11 @@ from bot.parsing.answers import Sections, answer_sections, open_zip
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     open_zip(content, memory_mb)
     document = docx.Document(io.BytesIO(content))
-    # The ids of styles: to look up the style of each paragraph would take most of the time.
     try:
         styles = [*document.styles]
     except OSError:  # some programs write none, and the library would open a file with its own
         styles = []
+    # Ids, because to look up the style of each paragraph would take most of the time.
     headings = {
         style.style_id for style in styles if (style.name or "").startswith(("Heading", "Title"))
     }

@@ -119,9 +119,11 @@ class TextRag(AIContextBehavior):
         used: dict[str, str] = {}
         shown = self._shown(found, memories, used)
         context.call_context.used.update(dict.fromkeys(used, ""))
+        if shown:
+            return shown
         known = [each for scope_memory in memories for each in documents(scope_memory).values()]
-        if shown or not known:
-            return shown or "There are no documents."
+        if not known:
+            return "There are no documents."
         newest = sorted(known, key=lambda document: -document.added_at)[:_MAX_LISTED]
         return f"Nothing found. Documents, newest first: {', '.join(each.title for each in newest)}"
 

@@ -115,7 +115,7 @@ class OffRecordCommands:
         language = asked.sender.language
         if asked.is_group:
             return Answer(self._sentences.say(language, "off.only_private"))
-        said, seconds = asked.text.strip(), _MAX_S
+        said, seconds = asked.text.strip(), _MAX_S  # a day if nothing was said
         if said:
             found = _DURATION.fullmatch(said)
             seconds = int(found[1]) * _UNITS_S[found[2].lower()] if found else 0

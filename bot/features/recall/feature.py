@@ -129,7 +129,7 @@ class RecallCommand:
         language = asked.sender.language
         author = "by_you" if message.sender_id == asked.sender.id else "by_other"
         author = "by_me" if message.role == "assistant" else author
-        # The Telegram messages of the stored one: the id, 0 if unknown, and the text.
+        # `sent` has the Telegram messages of the stored one: the id, 0 if unknown, and the text.
         ids = message.ids_in_chat or (0,)
         if message.role == "assistant":
             parts = await rendered(message.text)

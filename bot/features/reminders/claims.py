@@ -42,7 +42,8 @@ async def promise_note(
         message = context.user_message
         open_ = await reminders.list_open(context.conversation, message.sender_id)
         said = _stems(f"{message.text}\n{text}")
-        if any(not (stems := _stems(each.text)) or stems & said for each in open_):
+        of_open = [_stems(each.text) for each in open_]
+        if any(not stems or stems & said for stems in of_open):
             return Below()
         # "You're welcome, I'll remind you then" is about a reminder that was set earlier.
         calls = (call for step in context.completed_steps for call in step.action.calls)

@@ -27,7 +27,8 @@ from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
 
-VERB, _LINE_UNITS = "reminders", 220
+VERB = "reminders"
+_LINE_UNITS = 220
 _ZONE = "zone"
 """Stands in callback data between the person and the zone that they press."""
 

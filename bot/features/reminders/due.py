@@ -66,10 +66,12 @@ class DueReminders:
         if not item.is_open:
             part = say(item.language, "reminders.unanswered", text=item.text)[-1]
         elif item.sends:
-            [part] = with_line((part,), *say(item.language, "reminders.repeated"))
+            [below] = say(item.language, "reminders.repeated")
+            [part] = with_line((part,), below)
         elif self._reminders.now() - item.due > _LATE_S:
             moment = self._sentences.local(item.language, item.due, item.zone)
-            [part] = with_line((part,), *say(item.language, "reminders.late", **moment))
+            [below] = say(item.language, "reminders.late", **moment)
+            [part] = with_line((part,), below)
         return Outbox(Destination(item.chat_id, item.topic_id, item.message_id), (part,))
 
     async def check(self, request: Request, history: ChatHistory) -> Outbox | None:

@@ -315,8 +315,10 @@ class TopicTitles:
         A name that Telegram gave is noted only if nothing is noted yet.
         """
         topic = Scope.of_chat(named.chat_id, named.topic_id)
-        by = ("person",) if named.is_by_person else ("telegram", "NX")
-        await self._note(topic, *by)
+        if named.is_by_person:
+            await self._note(topic, "person")
+        else:
+            await self._note(topic, "telegram", "NX")
 
     async def give(self, conversation: Scope) -> bool:
         """Name a conversation's topic if it needs a name and has a synopsis; raise `StoreError`.
