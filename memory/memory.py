@@ -104,6 +104,10 @@ class Memory:
         """
         noted = self.turns.learning_due.pop(conversation, None)
         is_asked_for = conversation in self.asked_for
-        done = await self._learner.run_round(conversation, noted, is_asked_for=is_asked_for)
         self.asked_for.discard(conversation)
-        return done
+        try:
+            return await self._learner.run_round(conversation, noted, is_asked_for=is_asked_for)
+        except Exception:
+            if is_asked_for:
+                self.asked_for.add(conversation)
+            raise

@@ -121,12 +121,13 @@ class UserFacts(LearningBehavior):
             found = await self._search(scope_memory, here, question)
         listed = self._listed(known, found, question) if asks_all else {}
         call_context.used.update({f"f{id_}": line for id_, line in listed.items()})
-        if len(facts) > _MAX_UNSEARCHED:
-            pinned = {fact.id: fact for fact in reversed(facts) if fact.is_pinned}
-            facts = list((pinned | {fact.id: fact for fact in found}).values())
-        facts = [fact for fact in facts if fact.is_pinned or fact.id not in listed]
-        facts.sort(key=lambda fact: not fact.is_pinned)  # of many pins the newest come first
-        lines = {self._line(each, call_context.now): each.id for each in facts[:_MAX_SHOWN_TOKENS]}
+        if len(facts) <= _MAX_UNSEARCHED:
+            found = facts
+        pinned = {fact.id: fact for fact in reversed(facts) if fact.is_pinned}
+        first = pinned | {fact.id: fact for fact in found}  # of many pins the newest come first
+        facts = [each for each in first.values() if each.is_pinned or each.id not in listed]
+        some = facts[:_MAX_SHOWN_TOKENS]  # a line takes a token or more
+        lines = {self._line(each, call_context.now): each.id for each in some}
         fitting = self._fitting(lines, _MAX_SHOWN_TOKENS)
         call_context.used.update({f"f{lines[line]}": line for line in fitting})
         if call_context.writes is not None:  # what the person may be asked with the answer
@@ -196,7 +197,9 @@ class UserFacts(LearningBehavior):
     def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:
         """Return the lines that fit into `max_tokens`; earlier lines are taken first."""
         taken: list[str] = []
-        for line in islice(lines, max_tokens):  # each takes one at least; there may be thousands
+        for line in islice(
+            lines, max_tokens
+        ):  # a line takes a token or more; there may be thousands
             cost = self._tokens.count(f"{line}\n")
             if cost <= max_tokens:
                 max_tokens -= cost

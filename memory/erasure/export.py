@@ -110,7 +110,8 @@ def _message(message: Message) -> dict[str, object]:
 
 def _fact(facts: ScopeMemory, fact: Fact) -> dict[str, object]:
     former = [(each.text, each.replaced_at) for each in fact.replaced]
-    if fact.is_current:  # with all ended ones, too, the file would grow with their square
+    # An ended fact does not repeat what it replaced: those facts are in the file themselves.
+    if fact.is_current:
         former = former_wordings(facts, fact)
     fact = shown(facts.scope, fact)
     return {

@@ -1,6 +1,6 @@
 """Questions by button. Each waits in its conversation for at least an hour, and is answered once.
 
-What an answer does is written elsewhere.
+Above 1,000 in a conversation the earlier ones are erased. What an answer does is written elsewhere.
 """
 
 from dataclasses import dataclass, field

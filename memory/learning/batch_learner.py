@@ -109,7 +109,10 @@ class BatchLearner:
             entries += sum(len(each.entries) for each in learned)
 
     async def waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
-        """Return what each behavior has not learned yet, if it has not; raise `NotWritten`."""
+        """Return what each behavior has not learned yet; those that are up to date are left out.
+
+        Raise `NotWritten`.
+        """
         waiting, answered = {}, dict[int, list[Message]]()
         for behavior in self.within(progress):
             watermark = progress.watermark(behavior)
@@ -258,10 +261,8 @@ async def answered_after(scopes: Scopes, progress: Progress, watermark: int) -> 
     them. Raise `NotWritten`.
     """
     said, hidden = progress.said_after(watermark), progress.here.hidden
-    for _ in range(_MAX_PAGES):
-        page = said
-        if page is None:
-            page = await messages_after(scopes, progress, watermark, _PAGE)
+    for _ in range(_MAX_PAGES):  # what this process holds is the only page
+        page = await messages_after(scopes, progress, watermark, _PAGE) if said is None else said
         answered = {message.exchange for message in page if message.role == "assistant"}
         found = [each for each in page if each.exchange in answered and each.seq not in hidden]
         if found or said is not None or len(page) < _PAGE:

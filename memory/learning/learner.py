@@ -89,10 +89,10 @@ class ConversationLearner:
 
         `noted`: the due time that this process has just stored with a turn. Nothing is done and
         nothing is sent if all can wait until then. `is_asked_for`: somebody looks at what was
-        learned, so all that was said is due. If a model fails, first do all that does not
-        need it, then raise `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written
-        stays. A stored due time moves to the next attempt. A failure of this conversation alone
-        doubles the wait.
+        learned, so no behavior waits for more turns or for a pause; synopses still wait for the end
+        of the session. If a model fails, first do all that does not need it, then raise
+        `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written stays. A stored due
+        time moves to the next attempt. A failure of this conversation alone doubles the wait.
         """
         if noted is not None and not is_asked_for and await self._can_wait(conversation, noted):
             return LearningRound()
@@ -185,7 +185,8 @@ class ConversationLearner:
                         model, progress, asking.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
-            # Otherwise digests go when a behavior of the conversation itself has learned from them.
+            # A behavior of the conversation itself removes the digests it has learned from. Without
+            # one, nobody needs them.
             digests = [each.name for each in progress.here.all(Digest)]
             if digests and all(each.is_personal for each in self._batches.within(progress)):
                 await self._scopes.write(progress.here, Write(removed=digests))

@@ -181,8 +181,8 @@ async def progress_after(
     """
     if await scopes.write_all(writes):
         return replace(progress, now=time())
-    progress, _ = await progress_of(scopes, progress.conversation)
-    return progress
+    again, _ = await progress_of(scopes, progress.conversation)
+    return replace(again, is_asked_for=progress.is_asked_for)
 
 
 def learner_in(scope: Scope, behavior: str, conversation: Scope, generation: int) -> str:

@@ -206,7 +206,8 @@ class ToolWriter:
             for write in wanted:
                 await self._correcting.delete_fact(progress.conversation, write.record_id)
             if wanted:
-                progress, _ = await progress_of(self._scopes, progress.conversation)
+                again, _ = await progress_of(self._scopes, progress.conversation)
+                progress = replace(again, is_asked_for=progress.is_asked_for)
             progress = await self._remember(progress, turn)
         asked = progress.here.all(WaitingWrite)
         if old := [each.name for each in asked if each.expires_at <= progress.now]:

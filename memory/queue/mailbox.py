@@ -186,10 +186,10 @@ class Mailbox:
         *,
         as_admin: bool = False,
     ) -> Stopped:
-        """Stop the open turn of a message before this update, or one that waits; safe to repeat.
+        """Stop the open turn of an earlier message, or an earlier message that waits.
 
-        `draft` is the draft whose button was pressed, 0 without one. A signal tells the worker of
-        the turn at once.
+        It may be repeated. `draft` is the draft whose button was pressed, 0 without one. A signal
+        tells the worker of the turn at once.
         """
         conversation = await self.resolve(conversation)
         request = {

@@ -147,8 +147,8 @@ class TurnStore:
     ) -> None:
         """Store the reply and its `questions`, with the first part marked as being sent.
 
-        The same round trip counts the tokens that were billed for it. On a Cluster that would be a
-        second one, so there they stay held. Raise as `renew` does.
+        The same round trip counts the tokens that were billed for it. On a Cluster this would take
+        a second round trip, so the calls stay held there. Raise as `renew` does.
         """
         client, usage = self._store.client, self._usage
         asked = {"questions": questions} if questions else {}
@@ -186,7 +186,7 @@ class TurnStore:
     async def hand_over(self, lease: Lease, pause_ms: int | None = None) -> None:
         """Give back the lease of an unfinished turn, if not lost; the attempt does not count.
 
-        With a pause its conversation is woken up at the latest after that.
+        With a pause, the conversation is woken up after it, or earlier.
         """
         if pause_ms is None:
             await self._store.run("hand_over", lease.conversation, {"token": lease.token})

@@ -142,7 +142,7 @@ def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[in
 
 
 def facts_behind(scope_memory: ScopeMemory, fact: Fact) -> list[Fact]:
-    """Return a fact and all facts that it replaced, also indirectly; it may be thousands."""
+    """Return a fact and all facts that it replaced, also indirectly; there may be thousands."""
     chain = [fact]
     for each in chain:  # which grows meanwhile
         chain += scope_memory.replaced_by(each)

@@ -224,8 +224,8 @@ class Amendment(ScopeEntry):
         raise NotImplementedError
 
 
-_MAX_NEWEST_SOURCES = 50
-"""A fact may be said every day; with all its sources each read would take seconds."""
+_MAX_COMPARED = 50
+"""A fact may be said every day; to compare all its sources would take seconds for each read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +242,10 @@ class Again(Amendment):
         return None if erased.takes_source(self.source) else self
 
     def amended(self, fact: Fact) -> Fact:
-        """Return the fact with it; many sources are the first one and the newest."""
-        if self.source in fact.sources:
+        """Return the fact with it, unless its newest sources have this one already."""
+        if self.source in fact.sources[-_MAX_COMPARED:]:
             return fact
-        first, *others = fact.sources
-        sources = (first, *others[-_MAX_NEWEST_SOURCES + 1 :], replace(self.source, at=self.at))
+        sources = (*fact.sources, replace(self.source, at=self.at))
         return replace(fact, sources=sources, confirmed_at=max(self.at, fact.confirmed_at))
 
 

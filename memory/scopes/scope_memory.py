@@ -135,7 +135,8 @@ class ScopeMemory(EmbeddedStream):
         """Return the older facts that this one replaced."""
         found = map(self._records.get, sorted(self._replaced.get(fact.id, ())))
         facts = [each for each in found if isinstance(each, Fact)]
-        return [each for each in facts if each.replaced_by == fact.id > each.id]
+        # An end may have been changed since, and a wrong one must not lead in a circle.
+        return [each for each in facts if each.replaced_by == fact.id and each.id < fact.id]
 
     def get(self, kind: type[F], key: str = "") -> F | None:
         """Return the field of this kind and key, None if there is none."""

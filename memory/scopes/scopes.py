@@ -72,7 +72,7 @@ class Scopes:
         self.conversation_bytes = conversation_bytes
         self.reading_long = asyncio.Lock()
         self._max_bytes = max_bytes
-        # The cache, the least recently used first. Others only look: to look is not to use.
+        # The cached scopes, the least recently used first. Reading this does not count as use.
         self.held: OrderedDict[Scope, ScopeMemory] = OrderedDict()
         # Called with a scope in which a process has erased something: other caches drop its words.
         self.on_erased: list[Callable[[Scope], None]] = []

@@ -144,8 +144,9 @@ class DenseIndex:
         """Score the records for the unit vector of a question; at least one has a vector.
 
         If there are many, only those are scored that may be among the best. `favor`: `(records,)`,
-        what a record scores without its vector, in deviations; nothing favors one that is not
-        allowed. Raise `ValueError` if the width of the question is not that of the records.
+        what a record scores without its vector, in deviations; a record that is not allowed counts
+        as if it scored nothing. Raise `ValueError` if the width of the question is not that of the
+        records.
         """
         self._check(question)
         self._recentre()
@@ -217,7 +218,7 @@ class DenseIndex:
     def _measure(self) -> None:
         """Store for new rows the part along the mean and the inverse length of the rest.
 
-        Of many also which components are above the mean.
+        If there are many records, also store which components are above the mean.
         """
         rows = slice(self._measured, self._used)
         along = product(self._matrix[rows], self._centre) * self._unit[rows]

@@ -39,7 +39,7 @@ class Speakers:
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._labels: dict[tuple[int, str], str] = {}
         self._taken: set[str] = set()
-        self._numbered = Counter[str]()  # how many have a number, by their name
+        self._numbered = Counter[str]()  # how many numbers were tried, by name
         for message in messages:
             self.label(message)
 
@@ -52,7 +52,7 @@ class Speakers:
             label = name = speaker_name(message.sender_name) or NAMELESS
             base = _alike(name)
             while (alike := _alike(label)) in self._taken:
-                self._numbered[base] += 1  # all up to this are taken
+                self._numbered[base] += 1  # all numbers up to this are taken
                 label = f"{name} ({self._numbered[base] + 1})"
             self._taken.add(alike)
             self._labels[sender] = label

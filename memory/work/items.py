@@ -240,7 +240,8 @@ def look_at(index: str, conversation: Scope, id_: str, at: float, now: float) ->
 def first_looks(index: str, conversation: Scope, added: Sequence[Any], now: float) -> list[Command]:
     """Return what puts the items of a turn into the index, before and after its commit.
 
-    One that waits for its button does so for an hour, at most until its own moment.
+    An item that waits for its button is looked at after an hour, or at its own moment if that is
+    sooner.
     """
     looks = []
     for id_, _, due_ms, body in added:

@@ -21,10 +21,11 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.erasure.test_forgetting import ANNS, source, write
+from tests.memory.erasure.test_forgetting import ANNS, CANARY, forget, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
+from tests.stored import everything_stored
 
 PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP)])
 
@@ -272,3 +273,22 @@ async def test_an_export_holds_the_newest_messages_of_its_scope_that_fit(memory:
     assert len(part.content) <= len(whole.content) // 2
     assert (part.left_out, messages[-1]["number"]) == (100 - len(messages), 100)
     assert len(messages) > 30
+
+
+async def test_a_deleted_fact_hides_all_messages_that_said_it(memory: Memory) -> None:
+    await talk(memory, *("My cat is called Mephisto" if n == 2 else f"word{n}" for n in range(60)))
+    again = [Again(1, source(1 + 2 * n), 86_400.0 * n) for n in range(1, 60)]
+    await write(memory, ANNS, Fact(0, "Has a cat called Mephisto", (source(1),), 1.0), *again)
+    await memory.correcting.delete_fact(HERE, 1)
+    assert "Mephisto" not in " ".join(await found(memory, HERE, "Mephisto cat"))
+
+
+async def test_an_erased_message_of_a_fact_that_was_said_often_leaves_no_words(
+    memory: Memory, valkey: str
+) -> None:
+    await talk(memory, *(f"word{n}" for n in range(60)))
+    again = [Again(1, source(1 + 2 * n), 86_400.0 * n) for n in range(1, 60)]
+    again[1] = replace(again[1], source=replace(again[1].source, said=f"Has a {CANARY}"))
+    await write(memory, ANNS, Fact(0, "Has a friend", (source(1),), 1.0), *again)
+    await forget(memory, 5)
+    assert CANARY.encode() not in await everything_stored(valkey)

@@ -238,6 +238,23 @@ async def test_what_people_ask_to_see_is_learned_without_waiting_for_a_pause(
     assert (await talk_and_learn(memory, "two")).calls == 0
 
 
+async def test_a_look_during_a_round_has_the_next_round_learn(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.enable_learning(LearningConfig([Notes(every=9)], model))
+    await talk(memory, "one")
+
+    async def second_look() -> None:
+        await talk(memory, "two")
+        memory.asked_for.add(HERE)
+
+    model.parts, model.meanwhile = {"notes": {"text": "n"}}, second_look
+    memory.asked_for.add(HERE)
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    assert any("two" in content for _, content in model.asked)
+
+
 async def test_after_something_was_written_the_conversation_is_looked_at_once_more(
     memory: Memory, model: ScriptedModel
 ) -> None:

@@ -92,11 +92,14 @@ def test_the_history_of_all_facts_takes_linear_time() -> None:
     assert histories(400) < 2.5 * histories(200)
 
 
-def test_of_many_sources_the_first_and_the_newest_are_kept() -> None:
+def test_a_fact_that_is_said_every_day_keeps_all_its_sources() -> None:
+    """What an erasure and the deletion of a fact take, they find by its sources."""
     again = [Again(1, Source(PRIVATE.tag, seq, 3, ANNA.id), NOW + seq) for seq in range(2, 100)]
-    [tea] = scope_memory(fact("Likes tea.", 1), *again, scope=PERSON).facts
-    assert [each.seq for each in tea.sources] == [1, *range(50, 100)]
-    assert tea.confirmed_at == NOW + 99
+    facts = scope_memory(fact("Likes tea.", 1), *again, scope=PERSON)
+    [tea] = facts.facts
+    assert [each.seq for each in tea.sources] == [*range(1, 100)]
+    left = without(facts, Erased(PRIVATE.tag, [20]))
+    assert [len(each.sources) for each in left.instead if isinstance(each, Fact)] == [98]
 
 
 def test_what_an_erasure_takes_of_synopses_takes_linear_time() -> None:

@@ -141,8 +141,9 @@ local function off_record(stored)
   return tonumber(since), tonumber(ends_at)
 end
 
--- Stores questions, each a nonce and `<kind>|<who is asked>|<what it is about>`, or a receipt. Each new one renews the
--- hour of all, so somebody who asks for questions without end would fill Redis. Above 1,000 the older ones are gone.
+-- Stores questions, each a nonce and `<kind>|<who is asked>|<what it is about>`, a receipt, or the token of a closed
+-- work item. Each new one renews the hour of all, so somebody who asks for questions without end would fill Redis. Above
+-- 1,000 all earlier ones are erased, also those of the last minute.
 local function ask(questions)
   if questions and redis.call('HLEN', CONFIRM) > 1000 then redis.call('DEL', CONFIRM) end
   for nonce, stored in pairs(questions or {}) do
