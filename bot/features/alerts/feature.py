@@ -126,7 +126,7 @@ class ModelWatch:
         error = condition.error
         is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
         is_certain = condition.failures >= _CERTAIN_FAILURES or not is_one_message
-        # It fails for all if no call was answered for a while, and one message cannot be the reason.
+        # It fails for all if no call was answered for a while, and not because of one message.
         fails_for_all = fails_in_s(condition) == 0 and is_certain
         if fails_for_all and newest < condition.failing_since:
             return None if off else "off"
