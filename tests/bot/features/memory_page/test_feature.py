@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -24,7 +25,9 @@ from tests.bot.commands.test_arguments import ANNA, ASKED, HERE, said
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
 from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
+from tests.memory.learning.scripted import talk
 from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 from tests.work import longest_stretch
 
 
@@ -108,6 +111,18 @@ async def test_what_was_said_just_now_is_learned_at_once_for_the_next_look(memor
     services = replace(services_of(memory), learn=learned.append)
     await MemoryEntries(services).look(HERE, 1)
     assert (learned, memory.asked_for) == ([HERE], {HERE})
+
+
+@pytest.mark.parametrize("learn", ["facts", "off"])
+async def test_a_bot_that_learns_facts_says_that_the_newest_may_be_missing(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, learn: str
+) -> None:
+    monkeypatch.setattr("bot.features.memory_page.entries._FRESH_S", inf)
+    await talk(memory, "Hello", conversation=HERE)
+    services = services_of(memory, Settings(learn=learn))
+    found = await MemoryEntries(services).content("en", HERE)
+    newest = services.sentences.text("en", "memory.fresh")
+    assert found.footer[-1].endswith(newest) == (learn == "facts")
 
 
 async def test_a_word_is_searched_for_and_a_near_setting_named(
