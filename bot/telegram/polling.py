@@ -1,7 +1,7 @@
 """Polls Telegram for updates if no webhook is set; one process at a time.
 
-Telegram forgets an update when a later poll names a higher offset. The offset never passes an
-update that was not accepted, so after a crash nothing is lost, only delivered again.
+Telegram forgets an update when a later poll names a higher offset. The offset passes an update only
+when it was accepted or dropped, so after a crash nothing is lost, only delivered again.
 """
 
 import asyncio
@@ -113,11 +113,11 @@ async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> No
 
 
 class Poller:
-    """Long-polls until cancelled and hands each update on, in Telegram's order.
+    """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
-    After intake has refused a message, later commands and button presses of the same poll (at most
-    100 updates) are still handed on. An update that the store refuses again and again is dropped
-    once it has held back others that the store takes.
+    While intake is closed to messages, commands and button presses of the same poll (at most 100
+    updates) are still handed on. An update that the store refuses again and again is dropped if
+    later ones were accepted meanwhile.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Poller:
         self._offset: int | None = None
         self._accepted_ahead: set[int] = set()
         self._refusals: Counter[int] = Counter()
-        self._webhook_checked = True  # by `identify`; one that is set later is a `Conflict`
+        self._webhook_checked = True  # `identify` did; one that is set later raises `Conflict`
 
     async def run(self) -> None:
         """Poll until cancelled. Then the poll is aborted and the lease released."""
@@ -147,12 +147,12 @@ class Poller:
                 try:
                     self._health.standby = not await self._lease.hold()
                     if self._health.standby:
-                        self._backoff.succeeded()  # failures now concern the process that polls
+                        self._backoff.succeeded()  # another process polls now: forget our failures
                         await self._pause(_STANDBY_S)
                         continue
                     await self._poll()
                     self._backoff.succeeded()
-                except Exception as error:  # the outer fence: a bot that stops polling is worse
+                except Exception as error:  # the outer fence: no error may stop the polling
                     if not isinstance(error, TelegramError | NotAccepted):
                         log.exception("poll failed")
                     await self._backoff.wait(error)
@@ -178,12 +178,12 @@ class Poller:
         await self._hand_on(updates)
 
     async def _hand_on(self, updates: Sequence[RawUpdate]) -> None:
-        """Hand updates on in order. After a refused message, still offer commands and buttons.
+        """Hand updates on in order. While intake is closed, still offer commands and buttons.
 
-        A button may wait for the turn that stores what it is about, so the updates behind it do not
-        wait for it. The offset stays at the first refused update. Those accepted behind it come
-        again with the next poll, and are skipped then. Raise the first refusal, or what else went
-        wrong.
+        A button press may have to wait until a turn has stored its message. The next update does
+        not wait for it, but the next poll does. The offset stays at the first refused update. Those
+        accepted behind it come again with the next poll, and are skipped then. Raise another
+        failure if there is one, else the first refusal.
         """
         handed: dict[int, asyncio.Task[None] | None] = {}
         is_closed = False
@@ -219,7 +219,7 @@ class Poller:
                 self._accepted_ahead.add(update_id)
             is_refused = isinstance(failure, IntakeClosed | RefusedByStore)
             if refusal is None or (failure and not is_refused):
-                refusal = failure  # what else went wrong is raised before a refusal, and logged
+                refusal = failure  # another failure is raised instead, because `run` logs it
         if refusal is not None:
             self._drop_refused()
             raise refusal
@@ -227,14 +227,14 @@ class Poller:
         self._refusals.clear()
 
     def _drop_refused(self) -> None:
-        """Drop updates that the store refuses for good, if it has taken later ones meanwhile."""
+        """Drop updates that the store refuses for good, if later ones were accepted meanwhile."""
         newest = max(self._accepted_ahead, default=0)
         for update_id, times in self._refusals.items():
             if times == _MAX_REFUSALS and update_id < newest:
                 log.error("update dropped", update=update_id, reason="the store refuses it")
                 self._accepted_ahead.add(update_id)
             elif times == _MAX_REFUSALS:
-                self._refusals[update_id] -= 1  # nothing waits behind it
+                self._refusals[update_id] -= 1  # no later one was accepted: go on trying
 
     async def _release(self) -> None:
         try:

@@ -197,9 +197,8 @@ class UserFacts(LearningBehavior):
     def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:
         """Return the lines that fit into `max_tokens`; earlier lines are taken first."""
         taken: list[str] = []
-        for line in islice(
-            lines, max_tokens
-        ):  # a line takes a token or more; there may be thousands
+        # A line takes a token or more, and there may be thousands of lines.
+        for line in islice(lines, max_tokens):
             cost = self._tokens.count(f"{line}\n")
             if cost <= max_tokens:
                 max_tokens -= cost

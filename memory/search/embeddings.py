@@ -71,7 +71,7 @@ class QuestionVectors:
         task = self._asked.get(key)
         if task is None:
             task = asyncio.create_task(self.embedder.embed([text]))
-            task.add_done_callback(partial(self._drop, key, if_failed=True))
+            task.add_done_callback(partial(self._drop_failed, key))
             self._asked[key] = task
             while len(self._asked) > _MAX_CACHED:
                 self._asked.popitem(last=False)
@@ -88,9 +88,10 @@ class QuestionVectors:
             # A running task needs a reference until it is done.
             task.add_done_callback(partial(self._drop, key))
 
-    def _drop(
-        self, key: tuple[str, str], task: "asyncio.Task[Vectors]", *, if_failed: bool = False
-    ) -> None:
-        """Drop a question whose call has ended, even if its callers no longer wait for it."""
-        if not if_failed or task.cancelled() or task.exception():
-            self._asked.pop(key, None)
+    def _drop(self, key: tuple[str, str], _: "asyncio.Task[Vectors]") -> None:
+        self._asked.pop(key, None)
+
+    def _drop_failed(self, key: tuple[str, str], task: "asyncio.Task[Vectors]") -> None:
+        """Drop a question whose call failed, even if its callers no longer wait for it."""
+        if task.cancelled() or task.exception():
+            self._drop(key, task)

@@ -67,7 +67,7 @@ class Looked(Field):
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
-    Features add settings and lines. With a `word` it returns only what contains the word.
+    Features add settings and lines. With a `word` it returns only facts and synopses with the word.
     """
 
     def __init__(self, services: Services, word: str = "") -> None:
@@ -139,11 +139,11 @@ class MemoryEntries:
         )
 
     async def look(self, conversation: Scope, update_id: int) -> None:
-        """Count what was learned until now as seen from the next look on; a repeat does nothing.
+        """Note this look: the next one no longer shows as new what this one shows.
 
-        Off the record nothing counts as seen. In a group the look of one person counts for all,
-        because all see the list. What was said just now is learned at once, for the next look.
-        Raise `StoreError`.
+        The same `update_id` twice changes nothing. Off the record nothing counts as seen. In a
+        group the look of one person counts for all, because all see the list. What was said just
+        now is learned at once, for the next look. Raise `StoreError`.
         """
         if await is_off_record(self._memory.store, conversation):
             return

@@ -1,7 +1,7 @@
 -- What scripts that erase have in common. Is loaded after `scope`, `messages` and `work`.
 
--- A receipt is kept for an hour (see `ask` for more than 1,000), so that a repeated call gets the same answer: `done|<counts>`. If the erasure
--- answered a question, `|<kind>|<who was asked>` follows.
+-- A receipt is kept for an hour, so that a repeated call gets the same answer: `done|<counts>`. `ask` says what happens
+-- above 1,000. If the erasure answered a question, `|<kind>|<who was asked>` follows.
 -- Returns the counts if there is a receipt, and what is stored.
 local function receipt_of(id)
   local found = redis.call('HGET', CONFIRM, id)
