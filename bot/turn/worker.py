@@ -46,6 +46,8 @@ _DEFERRED_MS = 15_000
 """After this a deferred turn is tried again, or earlier if another turn of the person ends."""
 _GIVEN_BACK_MS = 2_000
 """After this a turn that only a newer release can read wakes up any free worker."""
+_LEAVE_S = 2.0
+"""A worker that leaves no trace of its end counts for one more lease."""
 _MAX_UNREADABLE = 1_000
 """Conversations that are remembered, so that the log has this warning once for each."""
 
@@ -88,11 +90,17 @@ class TurnWorker:
                 task.add_done_callback(self._serving.discard)
 
     async def stop(self, grace_s: float) -> None:
-        """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
+        """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before.
+
+        The other workers then share the send rate without this one.
+        """
         self.is_stopping = True
         if self._serving:
             await asyncio.wait(self._serving, timeout=grace_s)
         await end_tasks([*self._serving, *self._listening])
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                await self.ready_queue.leave()
 
     async def _read(self, max_count: int) -> list[WakeUp]:
         """Wait for wake-ups, those of silent workers first; return none after a while."""

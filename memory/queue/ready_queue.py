@@ -99,6 +99,10 @@ class ReadyQueue:
         """Remove consumers that were idle for an hour and have no wake-up; return how many."""
         return int(await self._run("remove_consumers", {"idle_ms": _REMOVE_AFTER_MS}))
 
+    async def leave(self) -> None:
+        """Stop counting as a worker, unless a wake-up is still pending; call it after all reads."""
+        await self._run("remove_consumers", {"idle_ms": -1, "only": self._consumer})
+
     async def _run(self, script: str, request: Request) -> Reply:
         named = {"group": GROUP, "consumer": self._consumer, **request}
         return await self._scripts[script]([self._stream], named)

@@ -232,10 +232,14 @@ def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
     return Rig(Memory(store, 42, tokens, None, OPTIONS))
 
 
-async def test_an_answered_message_leaves_neither_a_wake_up_nor_a_lease(rig: Rig) -> None:
+async def test_an_answered_message_leaves_neither_a_wake_up_nor_a_lease_nor_a_worker_that_ended(
+    rig: Rig,
+) -> None:
     async with rig.working():
         await put(rig.memory, 1)
         await rig.until_acknowledged(1)
+        assert await rig.ready_queue.count_consumers(60_000) == 1
+    assert await rig.ready_queue.count_consumers(60_000) == 0
     assert await texts(rig.memory) == ["text 1", "yes"]
     assert (await rig.wake_ups(), await rig.waiting(), await rig.is_held()) == (0, 0, False)
 
@@ -532,6 +536,7 @@ async def test_a_worker_cancelled_while_it_takes_a_lease_keeps_its_wake_up_pendi
         await taken.wait()
     await rig.worker.stop(grace_s=0)
     assert (await rig.wake_ups(), await rig.waiting()) == (1, 1)
+    assert await rig.ready_queue.count_consumers(60_000) == 1  # else its wake-up would be lost
 
 
 async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
