@@ -229,12 +229,12 @@ class Poller:
     def _drop_refused(self) -> None:
         """Drop updates that the store refuses for good, if later ones were accepted meanwhile."""
         newest = max(self._accepted_ahead, default=0)
-        for update_id, times in self._refusals.items():
-            if times == _MAX_REFUSALS and update_id < newest:
+        refused = [id_ for id_, times in self._refusals.items() if times == _MAX_REFUSALS]
+        for update_id in refused:
+            self._refusals[update_id] -= 1  # if no later one was accepted, go on trying
+            if update_id < newest:
                 log.error("update dropped", update=update_id, reason="the store refuses it")
                 self._accepted_ahead.add(update_id)
-            elif times == _MAX_REFUSALS:
-                self._refusals[update_id] -= 1  # no later one was accepted: go on trying
 
     async def _release(self) -> None:
         try:

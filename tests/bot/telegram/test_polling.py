@@ -171,17 +171,22 @@ async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_othe
     """A bad login, or a key that all updates need, refuses every update: then none is dropped."""
     alone = [updates(5) for _ in range(polling._MAX_REFUSALS + 2)]
     taken: list[object] = []
+    refusals_of_4 = [RefusedByStore(), RefusedByStore()]
 
     async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
         assert not after_refusal
+        if raw["update_id"] == 4 and refusals_of_4:
+            raise refusals_of_4.pop()
         if raw["update_id"] == 5:
             raise RefusedByStore
         taken.append(raw["update_id"])
 
-    together = updates(5, 6, 7)
-    await polled(*alone, together, together, updates(8), accept=accept)
-    assert taken == [6, 7, 8]
+    together = updates(4, 5, 6, 7)
+    with capture_logs() as lines:
+        await polled(*alone, together, together, together, updates(8), accept=accept)
+    assert taken == [6, 7, 4, 8]
     assert offsets(api)[-3:] == [None, "8", "9"]
+    assert [line["update"] for line in lines if line["event"] == "update dropped"] == [5]
 
 
 async def test_no_message_overtakes_a_refused_message(polled: Polled) -> None:
