@@ -25,7 +25,7 @@ from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.prompt.assemble import in_thread_if_long
 from memory.behaviors.behavior import FunctionNameClash
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
 from memory.behaviors.tool import Arguments, Tool, ToolDefinition, ToolError, held_back
 from memory.behaviors.tool_output import ToolOutput
@@ -270,11 +270,9 @@ async def _with_less(
         answer = await _without_pictures(agent, toolbox, context, refusal)
         if answer is not None:
             return answer
-    beside = (context.window, context.recalled, context.memory_context, context.replies)
-    if any(beside) or context.completed_steps:
+    if context.background != Background() or context.completed_steps:
         log.warning("message tried alone", status=refusal.status, code=refusal.code)
-        context.window, context.recalled, context.memory_context = (), (), ""
-        context.replies = ()
+        context.background = Background()
         steps, writes, files = before
         del context.completed_steps[steps:], context.writes[writes:], context.files[files:]
         context.work = WorkChanges()

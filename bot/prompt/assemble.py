@@ -232,19 +232,19 @@ class PromptAssembler:
 
     def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
         """Return the recalled results of which a prompt may show something."""
-        window = {message.seq for message in context.window}
+        recalled, query = context.background.recalled, context.call_context.query
+        window = {message.seq for message in context.background.window}
         limit = int((self._most - sum(self._sizes)) * _IDLE_MEMORY_SHARE)
-        query = context.call_context.query
-        lines = self._recall.ranked(context, context.recalled, query, limit, window)
+        lines = self._recall.ranked(context, recalled, query, limit, window)
         return tuple(
             result
-            for result in context.recalled
+            for result in recalled
             if any(message.seq in lines for message in result.messages)
         )
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
-        speakers, zone = context.speakers, self._zone
-        shown = ((message, window_text(message, speakers, zone)) for message in context.window)
+        window, speakers, zone = context.background.window, context.speakers, self._zone
+        shown = ((message, window_text(message, speakers, zone)) for message in window)
         return tuple(
             # The tokens of a text that is shown as it was stored are stored with it.
             message
@@ -267,12 +267,12 @@ class PromptAssembler:
         left = limit - self._counter.count("<memory>\n</memory>")
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
-        seen = {message.seq for message in (context.user_message, *window)}
-        for reply in context.replies:
-            seen |= {each.seq for each in (reply.message, reply.question) if each}
-        found = self._recall.ranked(context, context.recalled, query, left, seen)
+        beside = context.background
+        shown_apart = (context.user_message, *window, *beside.replied_to())
+        seen = {message.seq for message in shown_apart}
+        found = self._recall.ranked(context, beside.recalled, query, left, seen)
         offer = Offer(
-            context=escaped(context.memory_context),
+            context=escaped(beside.memory_context),
             noted=[escaped(line) for line in noted.values()],
             recalled=found,
             repeated=_repeated(context),
@@ -282,8 +282,8 @@ class PromptAssembler:
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = "\n".join(("<memory>", *shown, "</memory>")) if shown else ""
         used = [code for code, line in noted.items() if escaped(line) in learned]
-        used += codes_of(context.recalled, recalled)
-        for result in context.recalled:
+        used += codes_of(beside.recalled, recalled)
+        for result in beside.recalled:
             for seq, later in result.later.items():
                 if seq in recalled:
                     used += [f"f{each.fact_id}" for each in later if each.fact_id]
@@ -294,7 +294,7 @@ def _repeated(context: AgentContext) -> dict[int, list[str]]:
     """Return the lines of facts that say all that a recalled message says, by its sequence."""
     used = context.call_context.used
     repeated: dict[int, list[str]] = {}
-    for result in context.recalled:
+    for result in context.background.recalled:
         for message in result.messages:
             facts = [used.get(f"f{id_}", "") for id_ in result.repeated_by.get(message.seq, ())]
             words = _beginnings(message.text) if facts else set[str]()
@@ -317,7 +317,7 @@ async def in_thread_if_long(step: Callable[[AgentContext], T], context: AgentCon
 
     A text of made-up words takes 2 ms for a thousand characters, and other turns would wait.
     """
-    chars = sum(len(message.text) for found in context.recalled for message in found.messages)
+    chars = sum(len(message.text) for message in context.background.recalled_messages())
     return await asyncio.to_thread(step, context) if chars > _LONG_CHARS else step(context)
 
 

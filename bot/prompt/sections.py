@@ -78,8 +78,8 @@ def reply_lines(
     """
     shown = [message.seq for message in window]
     lines: list[str] = []
-    room = limit // max(1, len(context.replies))
-    for reply in context.replies:
+    room = limit // max(1, len(context.background.replies))
+    for reply in context.background.replies:
         message, question = reply.message, reply.question
         parts: list[tuple[str, Message, str, int]] = []
         if message.seq not in shown:

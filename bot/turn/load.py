@@ -17,7 +17,7 @@ from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ReplyTarget
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehaviorManager
-from memory.behaviors.context import AgentContext, CallContext
+from memory.behaviors.context import AgentContext, Background, CallContext
 from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
@@ -47,7 +47,9 @@ class ContextLoader:
     chat: Chat
     selector: MessageSelector
     recall_k: int
-    showable: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda found: found.recalled
+    showable: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda context: (
+        context.background.recalled
+    )
 
     async def load(self, request: Request, history: ChatHistory) -> AgentContext:
         """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
@@ -78,26 +80,22 @@ class ContextLoader:
                 await end_tasks([preparing])
             recalled = await history.with_facts(recalled)
         replies = await find_replied(request, history)
-        remembered = [each for found in recalled for each in found.messages]
-        remembered += [each for one in replies for each in (one.question, one.message) if each]
+        beside = Background(window, tuple(recalled), memory_context, replies)
+        spoke = (*history.messages, *beside.recalled_messages(), *beside.replied_to(), message)
         context = AgentContext(
             call_context,
             history,
             user_message=message,
             user_messages=request.messages,
-            language=request.language,
             pictures=request.pictures,
-            is_group=last.is_group,
+            background=beside,
             uses_memory=request.uses_memory,
             # In the order in which they spoke, the current one last.
-            speakers=Speakers((*history.messages, *remembered, message)) if last.is_group else None,
-            replies=replies,
-            window=window,
-            recalled=tuple(recalled),
-            memory_context=memory_context,
+            speakers=Speakers(spoke) if last.is_group else None,
             writes=writes,
         )
-        context.recalled = await in_thread_if_long(self.showable, context)
+        showable = await in_thread_if_long(self.showable, context)
+        context.background = replace(beside, recalled=showable)
         return context
 
     async def _prepare(

@@ -3,7 +3,7 @@
 Only the history is stored. All other fields live as long as the run.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory.behaviors.steps import CompletedStep, ToolQuestion
@@ -84,6 +84,28 @@ async def may_change(asker: Asker, senders: Iterable[int] = ()) -> bool:
     return not asker.is_group or is_first_party(asker.sender_id, senders) or await asker.is_admin()
 
 
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What the prompt shows beside the new message and the steps."""
+
+    window: tuple[Message, ...] = ()
+    recalled: tuple[SearchResult, ...] = ()
+    memory_context: str = ""  # the texts of the behaviors
+    replies: tuple[RepliedTo, ...] = ()  # what the new message replies to
+
+    def recalled_messages(self) -> Iterator[Message]:
+        """Yield the messages that were recalled, some twice."""
+        for found in self.recalled:
+            yield from found.messages
+
+    def replied_to(self) -> Iterator[Message]:
+        """Yield what the new message replies to, each after the question that it answered."""
+        for reply in self.replies:
+            if reply.question:
+                yield reply.question
+            yield reply.message
+
+
 @dataclass(slots=True)
 class AgentContext:
     """The history, this turn's message, what goes into the prompt, and the steps so far."""
@@ -92,20 +114,15 @@ class AgentContext:
     chat_history: ChatHistory
     user_message: Message = NOTHING_SAID  # the one that is answered, not in the history yet
     user_messages: tuple[Message, ...] = ()  # its parts: the person's own words, and forwarded ones
-    is_group: bool = False
+    background: Background = Background()
     uses_memory: bool = True  # off the record it does not: tools that use the memory refuse to run
     speakers: Speakers | None = None  # the people of a group
-    replies: tuple[RepliedTo, ...] = ()  # what it replies to
-    window: tuple[Message, ...] = ()
-    recalled: tuple[SearchResult, ...] = ()
-    memory_context: str = ""  # the texts of the behaviors
     # The first step is the one that the person agreed to, if there is one.
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)  # what tools want written after the reply
     work: WorkChanges = field(default_factory=WorkChanges)
     used: tuple[str, ...] = ()  # codes of the memories whose text stood in the newest prompt
     sizes: Mapping[str, int] = field(default_factory=dict)  # tokens of the parts of that prompt
-    language: str = "en"
     pictures: tuple[Picture, ...] = ()  # came with the message
     is_blind: bool = False  # the model could not see them
     are_pictures_refused: bool = False  # its server refused them, and they were removed
@@ -133,3 +150,8 @@ class AgentContext:
     def now(self) -> float:
         """When it began (Unix seconds)."""
         return self.call_context.now
+
+    @property
+    def is_group(self) -> bool:
+        """Whether several people may read the answer."""
+        return self.conversation.chat_id < 0

@@ -105,7 +105,7 @@ def holds_untrusted(context: AgentContext) -> bool:
     Untrusted is what was forwarded or quoted, what documents say, what tools brought, and what
     rests on such text: answers, the running state, synopses.
     """
-    is_window_trusted = all(message.is_first_party for message in context.window)
+    is_window_trusted = all(message.is_first_party for message in context.background.window)
     return not is_window_trusted or is_answer_untrusted(context)
 
 
@@ -115,18 +115,17 @@ def is_answer_untrusted(context: AgentContext) -> bool:
     Earlier answers in the window do not count. Otherwise one forwarded message would mark all
     answers after it.
     """
-    recalled = (message for found in context.recalled for message in found.messages)
-    asked = (message for message in context.window if message.role == "user")
-    shown = {message.seq for message in context.window}
-    pairs = ((reply.message, reply.question) for reply in context.replies)
-    replied = (each for pair in pairs for each in pair if each and each.seq not in shown)
+    beside = context.background
+    asked = (message for message in beside.window if message.role == "user")
+    shown = {message.seq for message in beside.window}
+    replied = (message for message in beside.replied_to() if message.seq not in shown)
     results = (result for step in context.completed_steps for result in step.results)
-    messages = (context.user_message, *asked, *recalled, *replied)
+    messages = (context.user_message, *asked, *beside.recalled_messages(), *replied)
     return (
         not all(message.is_first_party for message in messages)
         or any(result.is_untrusted for result in results)
-        or DOCUMENTS_HEADING in context.memory_context
-        or UNTRUSTED_MARK in context.memory_context
+        or DOCUMENTS_HEADING in beside.memory_context
+        or UNTRUSTED_MARK in beside.memory_context
     )
 
 

@@ -36,7 +36,7 @@ from bot.assistant import Assistant, assistant_of, behaviors_of
 from bot.prompt import memory_context
 from bot.prompt.assemble import MEMORY_SHARE
 from bot.prompt.memory_context import RecallPacker, with_dates
-from memory.behaviors.context import AgentContext, CallContext, Person
+from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.synopses import HEADING as SYNOPSES
 from memory.behaviors.user_facts import HEADING as FACTS
@@ -151,8 +151,10 @@ def whole_prompt(
         call_context,
         history,
         user_message=Message(0, 0, "user", question, now),
-        recalled=tuple(found),
-        memory_context="\n".join(line for kind in kinds for line in kind),
+        background=Background(
+            recalled=tuple(found),
+            memory_context="\n".join(line for kind in kinds for line in kind),
+        ),
     )
     codes = assistant.prompt(context).used
     return {int(code.strip("m~")) for code in codes if re.fullmatch(r"m\d+~?", code)}

@@ -107,13 +107,11 @@ def _check_source(url: str, context: AgentContext) -> None:
 
 def _written(context: AgentContext) -> Iterator[str]:
     """Yield what people wrote: their messages in the prompt, and passages of their documents."""
-    recalled = (message for found in context.recalled for message in found.messages)
-    replied = (each for reply in context.replies for each in (reply.message, reply.question))
-    for message in (context.user_message, *context.window, *recalled, *replied):
-        if message and message.role == "user":
-            yield message.text
+    beside = context.background
+    shown = (*beside.window, *beside.recalled_messages(), *beside.replied_to())
+    yield from (each.text for each in (context.user_message, *shown) if each.role == "user")
     # Only a whole line is the heading: another one, such as a synopsis, may end with its words.
-    lines = dropwhile(DOCUMENTS_HEADING.__ne__, context.memory_context.splitlines())
+    lines = dropwhile(DOCUMENTS_HEADING.__ne__, beside.memory_context.splitlines())
     yield from takewhile(lambda line: line.startswith(("[", "  ")), islice(lines, 1, None))
 
 

@@ -112,8 +112,9 @@ class DescribingAgent:
         """Put what pictures show into `found`, by their messages."""
         pictures = tuple(replace(each, detail="low") for each in context.pictures)
         instructions = _INSTRUCTIONS if len(pictures) == 1 else _INSTRUCTIONS_FOR_SEVERAL
+        language = context.call_context.speaker.language
         messages = (
-            PromptMessage("system", instructions.format(language=context.language)),
+            PromptMessage("system", instructions.format(language=language)),
             PromptMessage("user", PICTURE_QUESTION, pictures=pictures),
         )
         with watching(lambda _: None):  # it is no part of the answer that people see being written

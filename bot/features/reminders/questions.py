@@ -109,7 +109,8 @@ class ReminderButtons:
         cancelled = [each for each in context.work.cancelled if each.kind == KIND]
         lines = [_said(sentences, language, "set", each) for each in added if each.is_open]
         lines += [_said(sentences, language, "cancelled", each) for each in cancelled]
-        why = f"reminders.why_{'file' if DOCUMENTS_HEADING in context.memory_context else 'others'}"
+        has_passages = DOCUMENTS_HEADING in context.background.memory_context
+        why = f"reminders.why_{'file' if has_passages else 'others'}"
         waiting = [each for each in added if not each.is_open]
         asked = [await to_thread(_question, sentences, language, each, why) for each in waiting]
         message = context.user_message

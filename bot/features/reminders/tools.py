@@ -268,11 +268,11 @@ def _person(context: AgentContext) -> int:
 
 
 def _untrusted_texts(context: AgentContext) -> Iterator[str]:
-    recalled = (message for found in context.recalled for message in found.messages)
-    replied = (each for reply in context.replies for each in (reply.message, reply.question))
-    messages = (*context.window, *context.user_messages, *recalled, *replied)
-    yield from (each.text for each in messages if each and not each.is_first_party)
-    yield from (reply.quote for reply in context.replies)
+    beside = context.background
+    shown = (*beside.window, *beside.recalled_messages(), *beside.replied_to())
+    messages = (*shown, *context.user_messages)
+    yield from (each.text for each in messages if not each.is_first_party)
+    yield from (reply.quote for reply in beside.replies)
     results = (result for step in context.completed_steps for result in step.results)
     yield from (result.text for result in results if result.is_untrusted)
-    yield context.memory_context
+    yield beside.memory_context

@@ -6,7 +6,7 @@ import pytest
 
 from bot.agent.agent import MessageRefused, PicturesDeclined, run_agent
 from bot.model.model_errors import ContentRefused, ModelRefused, ModelUnavailable
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.steps import Action, FinishAction
 from memory.message import Picture
 from memory.text.tokens import TokenCounter
@@ -35,7 +35,7 @@ class Deciding:
 
 @pytest.fixture
 def context(context: AgentContext) -> AgentContext:
-    context.pictures, context.memory_context = (BOAT,), "Facts: none"
+    context.pictures, context.background = (BOAT,), Background(memory_context="Facts: none")
     return context
 
 
@@ -66,7 +66,7 @@ async def test_a_prompt_that_is_refused_without_its_pictures_is_tried_alone_with
     agent = Deciding(ECHO, REFUSED, REFUSED, ANSWER)
     assert await run_agent(agent, toolbox_of(tokens), context) == ANSWER
     assert agent.saw == [(True, 0), (True, 1), (False, 1), (True, 0)]
-    assert (context.memory_context, context.are_pictures_refused) == ("", False)
+    assert (context.background.memory_context, context.are_pictures_refused) == ("", False)
 
 
 @pytest.mark.parametrize("refused", [REFUSED, ModelRefused("Too large", 413)])

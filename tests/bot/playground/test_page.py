@@ -23,7 +23,7 @@ from bot.prompt.assemble import Prompt, PromptTokens
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Destination
 from bot.turn.observers import AgentRan, BotServing
-from memory.behaviors.context import AgentContext, CallContext, Person
+from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool_output import OutgoingFile
 from memory.memory import Memory
@@ -89,13 +89,13 @@ def memory(site: Site, memory: Memory) -> Memory:
 async def ran(memory: Memory, number: int, *, uses_memory: bool = True) -> AgentRan:
     said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
+    hit = SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True)
     context = AgentContext(
         CallContext(Scope(ANNA), Person(), 2.0, used={"f1": "a fact"}),
         await ChatHistory.read(memory.histories, Scope(ANNA)),
         Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
         uses_memory=uses_memory,
-        window=(said,),
-        recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
+        background=Background(window=(said,), recalled=(hit,)),
         completed_steps=[CompletedStep(Action((call,)), (ToolResult("a", "21"),))],
         pictures=(Picture(1, b"a picture", "image/png", 1, 1),),
         files=[OutgoingFile("a.txt", b"a file")],

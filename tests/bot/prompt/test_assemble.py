@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from bot.prompt.assemble import (
     UnusableSystemPrompt,
     load_system_prompt,
 )
-from memory.behaviors.context import AgentContext, CallContext, Person
+from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Role
@@ -50,11 +50,22 @@ def message_of(text: str = "And now?") -> Message:
     return Message(0, 0, "user", text, NOW, sender_name="Anna")
 
 
+_BESIDE = [field.name for field in fields(Background)]
+
+
 def context_of(message: Message, steps: Sequence[CompletedStep] = (), **parts: Any) -> AgentContext:
     """Return a context of these parts; its history is never read."""
     call, history = CallContext(HERE, Person(7), NOW), cast("ChatHistory", None)
     call = replace(parts.pop("call_context", call), query=message.text)
-    return AgentContext(call, history, message, completed_steps=list(steps), **parts)
+    beside = Background(**{name: parts.pop(name) for name in _BESIDE if name in parts})
+    context = AgentContext(call, history, message, background=beside, **parts)
+    context.completed_steps += steps
+    return context
+
+
+def beside(context: AgentContext, window: tuple[Message, ...]) -> AgentContext:
+    """Return a copy with this window."""
+    return replace(context, background=replace(context.background, window=window))
 
 
 def dialogue(exchanges: int, first: int = 1) -> tuple[Message, ...]:
@@ -337,8 +348,8 @@ def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
     )
     step = CompletedStep(Action((ToolCall("a", "calculate", "{}"),)), (ToolResult("a", "4"),))
     alone = assembler.assemble(short)
-    beside = assembler.assemble(replace(short, window=long))
-    assert alone.tokens.memory > 2 * beside.tokens.memory
+    full = assembler.assemble(beside(short, long))
+    assert alone.tokens.memory > 2 * full.tokens.memory
     assert assembler.assemble(replace(short, completed_steps=[step])).used == alone.used
 
 
@@ -349,7 +360,7 @@ def test_a_long_message_may_use_tokens_that_the_window_leaves(assembler: PromptA
     window = tuple(replace(message, text="word " * 300) for message in dialogue(10))
     parts = context_of(message_of("word " * 1700))
     assert SHORTENED not in last_user(assembler.assemble(parts))
-    assert SHORTENED in last_user(assembler.assemble(replace(parts, window=window)))
+    assert SHORTENED in last_user(assembler.assemble(beside(parts, window)))
 
 
 def test_a_window_that_does_not_fit_loses_its_oldest_exchanges(assembler: PromptAssembler) -> None:
@@ -558,5 +569,4 @@ def test_a_prompt_names_the_memories_that_it_holds_and_none_that_was_cut_off(
     call.used.update({"f1": shown, "m9": "", "f2": "a line that was cut off"})
     context = context_of(message_of(), memory_context=shown, recalled=(found,), call_context=call)
     assert assembler.assemble(context).used == ("f1", "m9", "m1~", "m2~")
-    window = replace(context, window=(hit, near))
-    assert assembler.assemble(window).used == ("f1", "m9")
+    assert assembler.assemble(beside(context, (hit, near))).used == ("f1", "m9")

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from bot.prompt.assemble import PromptAssembler, PromptBudget
-from memory.behaviors.context import AgentContext, CallContext, Person
+from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.tool import holds_untrusted, is_answer_untrusted
 from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
@@ -32,7 +32,7 @@ WINDOW = (
 def context(*replies: RepliedTo, **parts: Any) -> AgentContext:
     history = cast("ChatHistory", None)
     call = CallContext(Scope.of_chat(7), Person(), NOW)
-    return AgentContext(call, history, ASKED, replies=replies, **parts)
+    return AgentContext(call, history, ASKED, background=Background(replies=replies, **parts))
 
 
 def asked(tokens: TokenCounter, context: AgentContext, prompt_tokens: int = 2_000) -> str:

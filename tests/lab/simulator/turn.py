@@ -164,8 +164,8 @@ class SimulatedModel:
         if opened and self.shows and self.chance.random.random() < 0.5:
             opened.run.shown = said  # as a draft would
         await self.process.travel(self.chance.random.uniform(0, 0.5))
-        seen = set(markers.written_by_people(context.window))
-        for recollection in context.recalled:
+        seen = set(markers.written_by_people(context.background.window))
+        for recollection in context.background.recalled:
             seen |= markers.written_by_people(recollection.messages)
         if self.reminds:
             remind(context)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.learning_behavior import Batch
 from memory.behaviors.statements import Statement, Statements
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
@@ -377,14 +377,15 @@ def recalled(message: Message) -> tuple[SearchResult, ...]:
 async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
     behavior: UserFacts, context: AgentContext
 ) -> None:
+    beside = (
+        Background(recalled=recalled(said(1, "x", is_first_party=False))),
+        Background(memory_context="From documents:\n[Manual] Press it."),
+        Background(memory_context=f"Earlier sessions:\nShe was shown a page. {UNTRUSTED_MARK}"),
+    )
     tainted = (
         replace(context, user_message=said(0, "read this", is_first_party=False)),
-        replace(context, recalled=recalled(said(1, "x", is_first_party=False))),
         replace(context, completed_steps=[step(is_untrusted=False), step(is_untrusted=True)]),
-        replace(context, memory_context="From documents:\n[Manual] Press it."),
-        replace(
-            context, memory_context=f"Earlier sessions:\nShe was shown a page. {UNTRUSTED_MARK}"
-        ),
+        *(replace(context, background=each) for each in beside),
     )
     for each in tainted:
         each.writes = []
@@ -395,9 +396,10 @@ async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
 async def test_remember_does_not_ask_if_all_text_is_the_persons_own(
     behavior: UserFacts, context: AgentContext
 ) -> None:
-    context.recalled = recalled(said(1, "I eat no meat"))
+    facts = f"{HEADING}\n#1 [today, 10:00] Has a dog."
+    found = recalled(said(1, "I eat no meat"))
+    context.background = Background(recalled=found, memory_context=facts)
     context.completed_steps = [step(is_untrusted=False)]
-    context.memory_context = f"{HEADING}\n#1 [today, 10:00] Has a dog."
     assert await use(behavior, "remember", context, text="Is vegan.") == "Kept."
 
 

@@ -44,8 +44,8 @@ class Talk:
         run = Run(heard=((2, text),)) if changes.pop("is_heard", False) else Run()
         last = replace(asked, **changes)
         request = Request((last,), message, (message,), run=run)
-        call = CallContext(HERE, Person(), self.now)
-        context = AgentContext(call, history, message, is_group=last.is_group)
+        here = Scope.of_chat(-7) if last.is_group else HERE
+        context = AgentContext(CallContext(here, Person(), self.now), history, message)
         note = HintNote(self.memory.scopes, Sentences(Catalogue()), self.listens)
         below = await note.below(request, context, "All right.")
         await history.append_user_message(text, self.now, sender_id=ANN)

@@ -26,7 +26,7 @@ from bot.features.links.page_fetch import (
     is_public,
     resolved,
 )
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
 from memory.message import Message
@@ -219,11 +219,12 @@ async def test_words_of_people_and_results_are_sources_of_an_address_and_words_o
     """Before the fix, what the model wrote in one turn was allowed in the next."""
     forwarded(context, "Go on.")
     if place == "window":
-        context.window = (Message(1, 1, text, f"See {A}", 0),)
+        context.background = Background(window=(Message(1, 1, text, f"See {A}", 0),))
     elif place == "recalled":
-        context.recalled = (SearchResult((Message(1, 1, text, f"See {A}", 0),), 1.0, 1),)
+        hit = SearchResult((Message(1, 1, text, f"See {A}", 0),), 1.0, 1)
+        context.background = Background(recalled=(hit,))
     elif place == "memory":
-        context.memory_context = text
+        context.background = Background(memory_context=text)
     else:
         found(context, text, place)
     assert await read(context, A) == [is_source]

@@ -12,7 +12,7 @@ from bot.features.reminders.own_words import is_own_wish
 from bot.features.reminders.time_zone import read_zone, store_zone
 from bot.features.reminders.tools import MAX_OPEN, ReminderTools
 from bot.language.catalogue import Catalogue
-from memory.behaviors.context import AgentContext, CallContext, Person
+from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
 from memory.memory import Memory
@@ -139,8 +139,8 @@ async def test_what_the_person_says_themselves_is_set_though_a_file_is_in_the_ta
 ) -> None:
     context = await context_of(memory, said)
     await store_zone(memory.scopes, ANN, "Europe/Berlin")
-    context.window = (OF_OTHERS,)
-    context.memory_context = "From documents:\n[allotment.md] The gate closes at six."
+    passage = "From documents:\n[allotment.md] The gate closes at six."
+    context.background = Background(window=(OF_OTHERS,), memory_context=passage)
     for _ in range(2):
         assert (await called(memory, context, "set_reminder", **wanted)).startswith("Set for ")
     assert [each.is_open for each in context.work.added] == [True]
@@ -148,7 +148,7 @@ async def test_what_the_person_says_themselves_is_set_though_a_file_is_in_the_ta
 
 async def test_words_of_others_make_no_task_of_a_reminder(memory: Memory) -> None:
     context = await context_of(memory, "Remind me in 1 minute to water the plants")
-    context.window = (OF_OTHERS,)
+    context.background = Background(window=(OF_OTHERS,))
     said = await called(memory, context, "set_reminder", is_task=True, **IN_A_MINUTE)
     assert said.startswith("Not set yet, for ")
     assert [(each.is_open, each.is_first_party) for each in context.work.added] == [(False, False)]
@@ -160,7 +160,7 @@ async def test_what_a_file_may_have_said_is_asked(
 ) -> None:
     context = await context_of(memory, said)
     await store_zone(memory.scopes, ANN, "Europe/Berlin")
-    context.window = (OF_OTHERS,)
+    context.background = Background(window=(OF_OTHERS,))
     assert (await called(memory, context, "set_reminder", **wanted)).startswith("Not set yet")
     assert [each.is_open for each in context.work.added] == [False]
     assert await read_zone(memory.scopes, ANN) == "Europe/Berlin"

@@ -14,7 +14,7 @@ from bot.features.topics.feature import (
     recalls_topics,
     set_recall_topics,
 )
-from memory.behaviors.context import AgentContext, CallContext, Person
+from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.tool import must_ask
 from memory.memory import Memory
 from memory.message import Message
@@ -228,10 +228,11 @@ async def test_a_tool_asks_before_it_writes_what_another_topic_may_have_said(
     history = await ChatHistory.read(memory.histories, two)
     asked = Message(0, 0, "user", "Whose is the boat?", NOW, BOB, "Bob")
     call = CallContext(two, Person(BOB), NOW)
-    context = AgentContext(call, history, asked, is_group=True)
+    context = AgentContext(call, history, asked)
     assert not must_ask(context, ForgetRecord(1))
-    context.memory_context = await OtherTopics(memory.histories).on_model_invoke(call, [asked])
-    assert "Bob's" in context.memory_context
+    told = await OtherTopics(memory.histories).on_model_invoke(call, [asked])
+    context.background = Background(memory_context=told)
+    assert "Bob's" in told
     assert must_ask(context, ForgetRecord(1))
     assert must_ask(context, Remember("Mallory owns it"))
 
