@@ -5,6 +5,7 @@ Only the history is stored. All other fields live as long as the run.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from memory.behaviors.steps import CompletedStep, ToolQuestion
 from memory.behaviors.tool_output import OutgoingFile
@@ -16,6 +17,7 @@ from memory.store.keys import Scope
 from memory.text.message_lines import Speakers
 from memory.work.item import WorkChanges
 
+P = TypeVar("P")
 IsAdmin = Callable[[], Awaitable[bool]]
 """Asks whether a person administers the group; called only if the answer depends on it."""
 
@@ -126,12 +128,10 @@ class AgentContext:
     pictures: tuple[Picture, ...] = ()  # came with the message
     is_blind: bool = False  # the model could not see them
     are_pictures_refused: bool = False  # its server refused them, and they were removed
-    seen: Mapping[int, str] = field(default_factory=dict)  # what they show, by the message's id
     tool_question: ToolQuestion | None = None  # ends the run: its person has to agree first
     is_agreed: bool = False  # while the tool runs that the person agreed to
     files: list[OutgoingFile] = field(default_factory=list)  # of tools, sent with the answer
-    # Addresses that `read_page` was allowed after untrusted text, by site.
-    sites_read: dict[str, str] = field(default_factory=dict)
+    parts: dict[type[Any], Any] = field(default_factory=dict)  # of features, see `part`
 
     @classmethod
     async def get_or_create(
@@ -140,6 +140,11 @@ class AgentContext:
         """Return the context of these keys, in any order; a new conversation is empty."""
         history = await ChatHistory.read(parts, Scope.of_keys(context_keys))
         return cls(CallContext(history.conversation, Person(), now), history)
+
+    def part(self, kind: type[P]) -> P:
+        """Return what a feature notes of this run, in a class of its own; empty at first."""
+        part: P = self.parts.setdefault(kind, kind())
+        return part
 
     @property
     def conversation(self) -> Scope:

@@ -74,6 +74,10 @@ def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
     )
 
 
+class SitesRead(dict[str, str]):
+    """The address that was read of each site after untrusted text; "" is any other site."""
+
+
 def _check_source(url: str, context: AgentContext) -> None:
     """Raise `ToolError` for an address that untrusted text may have told the model to make up.
 
@@ -98,7 +102,7 @@ def _check_source(url: str, context: AgentContext) -> None:
             "person's messages, in a page or in results of search_web; ask the person for the "
             "address"
         )
-    if context.sites_read.setdefault(of, url) != url:
+    if context.part(SitesRead).setdefault(of, url) != url:
         raise ToolError(
             "text of others was read, so one page can be read for an answer, and one of each site "
             "that search_web found; answer with what you have, or ask the person for the address"

@@ -62,6 +62,10 @@ _MESSAGE = re.compile(r"#?(\d{1,9})")
 """A message as `search_memory` names it."""
 
 
+class Shown(dict[int, str]):
+    """What the pictures of a turn show, by their messages."""
+
+
 class DescribingAgent:
     """Runs an agent on messages with pictures; `run` answers, and a model describes.
 
@@ -76,7 +80,7 @@ class DescribingAgent:
         self._was_blind = False
 
     def run(self, context: AgentContext) -> Awaitable[FinishAction]:
-        """Return the answer; with pictures, set `context.seen`. Raise what the agent raises."""
+        """Return the answer; with pictures, fill `Shown`. Raise what the agent raises."""
         return self._describing(context) if context.pictures else self._run(context)
 
     async def _describing(self, context: AgentContext) -> FinishAction:
@@ -98,11 +102,12 @@ class DescribingAgent:
             if context.is_blind or context.are_pictures_refused:
                 return answer
             if may_say_it and len(answer.text) >= _MIN_SAID_CHARS:
-                context.seen = {context.pictures[0].message_id: _line(answer.text, _MAX_SAID_CHARS)}
+                said = _line(answer.text, _MAX_SAID_CHARS)
+                context.part(Shown)[context.pictures[0].message_id] = said
                 return answer
             describing = describing or asyncio.create_task(self._describe(context, found))
             await asyncio.wait({describing}, timeout=_MAX_WAIT_S)
-            context.seen = dict(found)
+            context.part(Shown).update(found)
             return answer
         finally:
             if describing is not None:
