@@ -42,8 +42,8 @@ from bot.playground.offline_quotes import (
     short,
     spoken_in,
 )
-from bot.telegram.edits import PHOTO_MARK
 from bot.turn.notes import QUESTION_ALONE
+from bot.turn.request import PHOTO_MARK
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture

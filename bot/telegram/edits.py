@@ -20,9 +20,6 @@ from bot.telegram.updates import (
 )
 from memory.message import Message
 
-PHOTO_MARK = "[photo]"
-"""Begins the text that is stored in place of a photo."""
-
 
 def read_edit(message: telegram.Message, read: Update) -> Update:
     """Return an edited message as an edit.
@@ -90,8 +87,7 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
     What a photo shows stays: its caption is another message.
     """
     ids = message.message_ids
-    is_description = message.text.startswith(PHOTO_MARK) and not message.is_first_party
-    if edit.message_id not in ids or is_description:
+    if edit.message_id not in ids or message.photo:
         return message
     at = ids.index(edit.message_id)
     times = list(message.edited_at or (0 for _ in ids))

@@ -14,13 +14,12 @@ from bot.features.pictures.settings import PictureSettings
 from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES, read_picture
 from bot.telegram.chat import Chat
-from bot.telegram.edits import PHOTO_MARK
 from bot.telegram.message_content import HEIC_TYPES
 from bot.telegram.updates import SentFile
 from bot.turn.answer import download, read_media
 from bot.turn.notes import Below
 from bot.turn.permits import MAX_PICTURES
-from bot.turn.request import Request, with_words
+from bot.turn.request import PHOTO_MARK, Request, with_words
 from memory.behaviors.context import AgentContext
 from memory.message import ImageDetail, Picture
 from memory.scopes.history import ChatHistory

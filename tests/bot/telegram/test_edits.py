@@ -92,9 +92,10 @@ def test_joined_texts_know_their_lengths() -> None:
 
 
 def test_a_new_caption_does_not_replace_what_the_photo_shows() -> None:
-    shown = replace(STORED, text="[photo] A dog", message_ids=(11,), is_first_party=False)
+    described = replace(STORED, text="[photo] A dog", is_first_party=False, photo="file id")
+    shown = replace(described, message_ids=(11,))
     assert with_edit(shown, EDIT) == shown
-    caption = replace(shown, text="This is Rex", is_first_party=True)
+    caption = replace(shown, text="This is Rex", is_first_party=True, photo="")
     assert with_edit(caption, EDIT).text == "new words"
     waiting = replace(WAITING, kind="photo")
     assert edited(waiting) == replace(waiting, text="new words", update_id=5, edited_at=60)
