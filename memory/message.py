@@ -1,5 +1,6 @@
 """The messages of a conversation as values. `scopes.history` reads and writes them."""
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -63,6 +64,9 @@ class Message:
         return any(not code.startswith(CLAIM) for code in self.used.split())
 
 
+_LOW_DETAIL_TOKENS = 512
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A picture for the model, in the turn of its message only. Nothing of it is stored."""
@@ -73,6 +77,24 @@ class Picture:
     width: int  # in pixels
     height: int
     detail: ImageDetail = "low"  # how closely the model looks at it
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes, more than OpenAI's documentation says.
+
+        Its models count squares of 32 pixels, at most 1,536 of them, times up to 1.62. With low
+        detail they look at 512 by 512 pixels: 256 squares, which makes 415. Servers that do not
+        know `detail` count more.
+        """
+        if self.detail == "low":
+            return _LOW_DETAIL_TOKENS
+        squares = -(-self.width // 32) * -(-self.height // 32)
+        return max(_LOW_DETAIL_TOKENS, int(1.62 * min(squares, 1_536)) + 1)
+
+    @property
+    def data_url(self) -> str:
+        """The picture as a `data:` URL."""
+        return f"data:{self.mime_type};base64,{b64encode(self.content).decode()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from bot.model.wire import (
     MAX_CALLS,
     Accumulator,
     Dialect,
-    data_url,
     joined,
     list_of,
     object_of,
@@ -44,7 +43,7 @@ def _prompt(messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
         if message.pictures:
             entry["content"] = [{"type": "text", "text": message.content}]
             for each in message.pictures:
-                image = {"url": data_url(each), "detail": each.detail}
+                image = {"url": each.data_url, "detail": each.detail}
                 entry["content"].append({"type": "image_url", "image_url": image})
         if message.tool_calls:
             entry["tool_calls"] = [wire_call(call) for call in message.tool_calls]

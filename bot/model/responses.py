@@ -21,7 +21,6 @@ from bot.model.wire import (
     Accumulator,
     Dialect,
     Options,
-    data_url,
     joined,
     list_of,
     object_of,
@@ -154,7 +153,7 @@ def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping
             if message.pictures:
                 content = [{"type": "input_text", "text": message.content}]
                 for each in message.pictures:
-                    image = {"image_url": data_url(each), "detail": each.detail}
+                    image = {"image_url": each.data_url, "detail": each.detail}
                     content.append({"type": "input_image", **image})
             yield {"role": message.role, "content": content}
         for number, call in enumerate(message.tool_calls):

@@ -9,7 +9,6 @@ fields.
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -20,7 +19,6 @@ from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError,
 from bot.reply.parts import well_formed
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.message import Picture
 from memory.text.internal_model import AnswerShape
 
 MAX_CALLS = 32  # tool calls of one answer; we do not read the calls beyond that
@@ -149,11 +147,6 @@ def is_filtered(code: str, objection: str = "") -> bool:
 def is_blind(objection: str) -> bool:
     """Tell whether the server says that the model takes no pictures at all."""
     return bool(_BLIND.search(objection))
-
-
-def data_url(picture: Picture) -> str:
-    """Return a picture as both APIs take it."""
-    return f"data:{picture.mime_type};base64,{b64encode(picture.content).decode()}"
 
 
 def reported_error(event: Mapping[str, object]) -> ModelError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import cached_property
 from importlib import resources
-from itertools import dropwhile
+from itertools import accumulate, dropwhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +20,6 @@ from bot.prompt.memory_context import Offer, RecallPacker, fit_memory_context
 from bot.prompt.sections import (
     alternating,
     codes_of,
-    fitting_pictures,
     messages_tokens,
     reply_lines,
     step_messages,
@@ -29,7 +28,7 @@ from bot.prompt.sections import (
 )
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
-from memory.message import Message
+from memory.message import Message, Picture
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
 from memory.search.words import words_of
@@ -191,7 +190,7 @@ class PromptAssembler:
         parts = context.user_messages or (context.user_message,)
         words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
         words_tokens = min(self._counter.count(words) + _NOTE_TOKENS, message_limit // 2)
-        pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit - words_tokens)
+        pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
@@ -305,6 +304,12 @@ def _repeated(context: AgentContext) -> dict[int, list[str]]:
 def _beginnings(text: str) -> set[str]:
     words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
     return {word if word.isdigit() else word[:_BEGINNING] for word in words}
+
+
+def _fitting(pictures: Sequence[Picture], limit: int) -> tuple[tuple[Picture, ...], int]:
+    """Return as many of the first pictures as take at most `limit` tokens, and their tokens."""
+    sums = [tokens for tokens in accumulate(each.tokens for each in pictures) if tokens <= limit]
+    return tuple(pictures[: len(sums)]), max(sums, default=0)
 
 
 def _cost(messages: Sequence[Message]) -> int:

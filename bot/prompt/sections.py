@@ -17,7 +17,7 @@ from bot.model.completions import wire_call, wire_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep, ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.message import Message, Picture, RepliedTo
+from memory.message import Message, RepliedTo
 from memory.search.message_search import SearchResult
 from memory.text.message_lines import Speakers, dated, indented, memory_line, origin_of, unseen_note
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
@@ -135,7 +135,6 @@ def _plain(text: str) -> str:
 
 # A result keeps at least this many tokens, so that the model can see what it was.
 _MIN_RESULT_TOKENS = 48
-_LOW_DETAIL_TOKENS = 512
 
 
 def messages_tokens(count: Callable[[str], int], messages: Iterable[PromptMessage]) -> int:
@@ -148,29 +147,6 @@ def messages_tokens(count: Callable[[str], int], messages: Iterable[PromptMessag
         + MESSAGE_OVERHEAD
         for message in messages
     )
-
-
-def picture_tokens(picture: Picture) -> int:
-    """Return about how many tokens a picture takes, more than OpenAI's documentation says.
-
-    Its models count squares of 32 pixels, at most 1,536 of them, times up to 1.62. With low detail
-    they look at 512 by 512 pixels: 256 squares, which makes 415. Servers that do not know `detail`
-    count more.
-    """
-    if picture.detail == "low":
-        return _LOW_DETAIL_TOKENS
-    squares = -(-picture.width // 32) * -(-picture.height // 32)
-    return max(_LOW_DETAIL_TOKENS, int(1.62 * min(squares, 1_536)) + 1)
-
-
-def fitting_pictures(pictures: Sequence[Picture], limit: int) -> tuple[tuple[Picture, ...], int]:
-    """Return as many of the first pictures as take at most `limit` tokens, and their tokens."""
-    shown, tokens = 0, 0
-    for cost in map(picture_tokens, pictures):
-        if tokens + cost > limit:
-            break
-        shown, tokens = shown + 1, tokens + cost
-    return tuple(pictures[:shown]), tokens
 
 
 def tools_tokens(count: Callable[[str], int], tools: Iterable[ToolDefinition]) -> int:

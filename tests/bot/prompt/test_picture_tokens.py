@@ -3,7 +3,6 @@
 import pytest
 
 from bot.prompt.assemble import PromptAssembler, PromptBudget
-from bot.prompt.sections import picture_tokens
 from memory.message import ImageDetail, Picture
 from memory.text.tokens import TokenCounter
 from tests.bot.prompt.test_assemble import context_of, last_user, message_of
@@ -27,7 +26,7 @@ def picture(width: int, height: int, detail: ImageDetail = "low") -> Picture:
 def test_a_picture_is_estimated_by_its_size_and_detail(
     width: int, height: int, detail: ImageDetail, tokens: int
 ) -> None:
-    assert picture_tokens(picture(width, height, detail)) == tokens
+    assert picture(width, height, detail).tokens == tokens
 
 
 def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out(tokens: TokenCounter) -> None:
