@@ -200,6 +200,7 @@ class Origin:
     nbytes: int = 0  # size of the file
     sender_id: int = 0  # the person who sent it, 0 for the operator
     imported_from: str = ""  # the assistant whose talks these are
+    digest: str = ""  # of a file that may read otherwise each time; "": that of its passages counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +234,7 @@ class Library:
         passages are replaced, the version of the scope grows, so an open turn starts again.
         """
         key = key_of(origin.name)
-        digest = _digest(origin, passages)
+        digest = origin.digest or _digest(origin, passages)
         known = documents(scope_memory).get(key)
         document = known if known and known.digest == digest else None
         is_new = document is None

@@ -74,8 +74,6 @@ class Scopes:
         self._max_bytes = max_bytes
         # The cached scopes, the least recently used first. Reading this does not count as use.
         self.held: OrderedDict[Scope, ScopeMemory] = OrderedDict()
-        # Called with a scope in which a process has erased something: other caches drop its words.
-        self.on_erased: list[Callable[[Scope], None]] = []
         # One event for each kind of note (`Store.note`), set when such a note arrives.
         self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
         self._erased_until = b"-"
@@ -104,8 +102,6 @@ class Scopes:
                 else:
                     self.drop(scope)
                     self.questions.forget()
-                    for forget in self.on_erased:
-                        forget(scope)
                     store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
 

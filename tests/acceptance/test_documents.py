@@ -85,9 +85,10 @@ async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: 
     assert "data:image" not in str(rig.requests[-1].raw)
     assert pages[-500:-200] not in await rig.stored()
 
-    # The same file again, with a question. Now the model reads other words, which replace those.
+    # Another file of this name, with a question. Its words replace those, and are read once.
     rig.script.on("How heavy", "190 tonnes.")
-    reply = await send(anna, chat, notes(pages, "scan.pdf", "application/pdf"), QUESTION)
+    told = sentence("documents.scanned", name="scan.pdf", pages="1, 2, 3, 4, 5", count=6)
+    reply = await send(anna, chat, notes(scan(6), "scan.pdf", "application/pdf"), QUESTION)
     assert reply.text == f"{told}\n\n190 tonnes."
     assert f"[scan.pdf, page 1] {read_again}" in asked_last(rig)
     assert "Nonsense" not in asked_last(rig)

@@ -5,7 +5,9 @@ Storing the same file twice changes nothing, so a repeated turn does no harm.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from pathlib import PurePath
 
 import structlog
@@ -16,7 +18,7 @@ from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, Lis
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sections
-from bot.features.documents.scans import ScannedPages, ScanReader, page_text
+from bot.features.documents.scans import PAGE, ReadPicture, page_text, read_scan, take_out
 from bot.features.documents.settings import DocumentSettings
 from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.parsing.answers import NotRead
@@ -26,7 +28,17 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.behavior import reaches_of
 from memory.behaviors.context import is_first_party
-from memory.documents import Library, Origin, PutResult, documents, key_of, passages, room_of
+from memory.documents import (
+    Chunk,
+    Library,
+    Origin,
+    PutResult,
+    Section,
+    documents,
+    key_of,
+    passages,
+    room_of,
+)
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
@@ -46,11 +58,8 @@ def feature(services: Services) -> Feature:
     settings, memory, sentences = services.settings, services.memory, services.sentences
     library = Library(memory.store, memory.scopes)
     listed = PagedList(DocumentList(library, sentences, services.access), sentences)
-    scans = None
-    if settings.uses_vision:
-        scans = ScanReader(partial(page_text, services.models.chats[0]))
-        memory.scopes.on_erased.append(scans.forget)
-    upload = UploadStep(services.files, memory, scans, sentences, services.learn)
+    read_picture = partial(page_text, services.models.chats[0]) if settings.uses_vision else None
+    upload = UploadStep(services.files, memory, read_picture, sentences, services.learn)
     own, replaced, ours = services.own(DocumentSettings), services.replaced, TextRagOptions()
     options = TextRagOptions(
         namespaces=reaches_of(own.document_namespaces),
@@ -116,21 +125,21 @@ class DocumentList:
 class UploadStep:
     """Stores files; `learn` embeds what a conversation stores, in the background.
 
-    Without `scans` pages that are pictures are refused.
+    Without `read_picture` pages that are pictures are refused.
     """
 
     def __init__(
         self,
         files: FileFetcher,
         memory: Memory,
-        scans: ScanReader | None,
+        read_picture: ReadPicture | None,
         sentences: Sentences,
         learn: Callable[[Scope], None],
     ) -> None:
         self._files = files
         self._library = Library(memory.store, memory.scopes)
         self._tokens = memory.tokens
-        self._scans = scans
+        self._read_picture = read_picture
         self._sentences = sentences
         self._learn = learn
 
@@ -148,18 +157,15 @@ class UploadStep:
         format_of(sent.file.name, sent.file.mime_type)  # before it is fetched
         fetched = await self._files.fetch(request, sent.file, conversation)
         try:
-            put, scan = await self._store(sent, sent.file, fetched.here, fetched.content)
+            put, scanned = await self._store(sent, sent.file, fetched.here, fetched.content)
         except NotWritten:
             raise LeaseLost(conversation.tag) from None
         log.info("file stored", passages=put.document.passages, is_new=put.is_new)
         self._learn(conversation)
         if put.replaced:
             raise LeaseLost(conversation.tag)
-        values: dict[str, object] = {"name": put.document.title, "passages": put.document.passages}
-        keys = ["documents.read"]
-        if scan:
-            values |= {"pages": ", ".join(map(str, scan.numbers)), "count": scan.count}
-            keys.insert(0, "documents.scanned")
+        values = {"name": put.document.title, "passages": put.document.passages, **scanned}
+        keys = ["documents.scanned"] * bool(scanned) + ["documents.read"]
         if not sent.text:
             return Outbox(request.to, say(language, *keys, **values))
         for key in keys[:-1]:
@@ -168,29 +174,44 @@ class UploadStep:
 
     async def _store(
         self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
-    ) -> tuple[PutResult, ScannedPages | None]:
-        format_, scan = format_of(file.name, file.mime_type), None
+    ) -> tuple[PutResult, dict[str, object]]:
+        """Store a file; of a scan, also return which pages were read, and how many there are.
+
+        A scan that is stored already is not read again: the model would find other words, which
+        would replace those.
+        """
+        format_, name = format_of(file.name, file.mime_type), _free_name(here, sent, file.name)
+        origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
+        scanned: dict[str, object] = {}
         try:
             sections = await read_sections(content, format_, Limits())
         except NotRead as refusal:
-            if refusal.reason != "no_text" or format_ != "pdf" or self._scans is None:
+            if refusal.reason != "no_text" or format_ != "pdf" or self._read_picture is None:
                 raise
-            scan = await self._scans.pages(here.scope, file.file_id, content)
-            sections = list(scan.sections)
+            digest = await asyncio.to_thread(sha256, content)
+            origin = replace(origin, digest=digest.hexdigest())
+            scan = await take_out(content)
+            sections = _stored(here, origin) or await read_scan(self._read_picture, scan.pictures)
+            numbers = dict.fromkeys(each.place.removeprefix(PAGE) for each in sections)
+            scanned = {"pages": ", ".join(numbers), "count": scan.count}
         cut = await asyncio.to_thread(passages, sections, self._tokens)
         if len(cut) > MAX_PASSAGES:
             raise NotRead("too_long")
-        name = _free_name(here, sent, file.name)
         if len(cut) > room_of(here, but=name):
             raise NotRead("full")
-        origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
-        if not (scan and self._scans):
-            return await self._library.put(here, origin, cut), scan
-        with self._scans.storing(here.scope) as note_replaced:
-            put = await self._library.put(here, origin, cut)
-            if put.replaced:
-                note_replaced()
-        return put, scan
+        return await self._library.put(here, origin, cut), scanned
+
+
+def _stored(here: ScopeMemory, origin: Origin) -> list[Section]:
+    """Return the passages of this very file, none if it is not stored."""
+    known = documents(here).get(key_of(origin.name))
+    if known is None or known.digest != origin.digest:
+        return []
+    return [
+        Section(chunk.text, chunk.place)
+        for chunk in here.of_kind(Chunk)
+        if (chunk.document, chunk.added_at) == (known.key, known.added_at)
+    ]
 
 
 def _free_name(here: ScopeMemory, sent: IncomingMessage, name: str) -> str:

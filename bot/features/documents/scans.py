@@ -2,8 +2,7 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +12,13 @@ from bot.parsing.pictures import MAX_PIXELS
 from bot.parsing.processes import Parser, parse
 from memory.documents import Section
 from memory.message import Picture
-from memory.store.keys import Scope
 
 _MAX_PAGES = 5
 _MAX_PAGE_CHARS = 8_000
-_MAX_KEPT = 8
 _PARSER = Parser(Path(__file__).with_name("pdf_pictures.py"), 20 * 2**20, 8 * 2**20, cpu_s=12)
 
+PAGE = "page "
+"""Names a page, before its number."""
 PAGE_QUESTION = "What does the page say?"
 _TRANSCRIBE = (
     "The picture is a page of a document. Write down its whole text, word for word and in reading "
@@ -48,89 +47,41 @@ async def page_text(model: ChatModel, page: Picture) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ScannedPages:
-    """What was read: a section for each page with text, their numbers, and how many there are."""
+    """The pictures that fill the first pages, by their numbers; `count` is of all pages."""
 
-    sections: tuple[Section, ...]
-    numbers: tuple[int, ...]
+    pictures: Mapping[int, Picture]
     count: int
 
 
-class ScanReader:
-    """Reads the first pages. It keeps the newest few results in memory, until an erasure.
+async def take_out(content: bytes) -> ScannedPages:
+    """Return the pages of a scan, at least one; raise `NotRead` ("no_text")."""
+    try:
+        answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
+    except NotRead:
+        raise NotRead("no_text") from None
+    # With less detail, as the setting may be for photos, small text is not legible.
+    pictures = {
+        page["page"]: Picture(
+            0, b64decode(page["jpeg"]), "image/jpeg", page["width"], page["height"], "high"
+        )
+        for page in answer["pages"]
+    }
+    if not pictures:
+        raise NotRead("no_text")
+    return ScannedPages(pictures, answer["count"])
 
-    A turn may start again after its file was stored. The model would then read other words, and
-    the same file would replace itself.
-    """
 
-    def __init__(self, read: ReadPicture) -> None:
-        self._read = read
-        self._kept: dict[tuple[Scope, str], ScannedPages] = {}
-        self._replacing: set[Scope] = set()
-        self._erasures = 0
-
-    async def pages(self, conversation: Scope, file_id: str, content: bytes) -> ScannedPages:
-        """Return what the first pages say; raise `NotRead` or `ModelError`."""
-        key = conversation, file_id
-        if found := self._kept.get(key):
-            return found
-        erasures = self._erasures
-        found = await self._pages(content)
-        if erasures == self._erasures:
-            while len(self._kept) >= _MAX_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = found
-        return found
-
-    @contextmanager
-    def storing(self, conversation: Scope) -> Iterator[Callable[[], None]]:
-        """Store a file in the block, and call what it yields if that has erased older passages.
-
-        That erasure drops nothing: its turn starts again and needs the result. If the block fails,
-        the results of the conversation are dropped, because another erasure may be the reason.
-        """
-        replaced: list[bool] = []
-        self._replacing.add(conversation)
-        try:
-            yield lambda: replaced.append(True)
-        except BaseException:
-            self._replacing.discard(conversation)
-            self._drop(conversation)
-            raise
-        if not replaced:
-            self._replacing.discard(conversation)
-
-    def forget(self, scope: Scope) -> None:
-        """Drop the results of a conversation in which something was erased."""
-        self._erasures += 1
-        if scope in self._replacing:
-            self._replacing.remove(scope)
-        else:
-            self._drop(scope)
-
-    def _drop(self, conversation: Scope) -> None:
-        self._kept = {key: found for key, found in self._kept.items() if key[0] != conversation}
-
-    async def _pages(self, content: bytes) -> ScannedPages:
-        try:
-            answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
-        except NotRead:
-            raise NotRead("no_text") from None
-        # With less detail, as the setting may be for photos, small text is not legible.
-        pictures = [
-            Picture(0, b64decode(each["jpeg"]), "image/jpeg", each["width"], each["height"], "high")
-            for each in answer["pages"]
-        ]
-        texts: list[str | None] = []
-        if pictures:  # the first page alone tells whether the model sees
-            texts.append(await self._read(pictures[0]))
-        if texts and texts[0] is not None:
-            texts += await asyncio.gather(*map(self._read, pictures[1:]))
-        read = {
-            page["page"]: text.strip()[:_MAX_PAGE_CHARS]
-            for page, text in zip(answer["pages"], texts, strict=False)
-            if text and text.strip()
-        }
-        if not read:
-            raise NotRead("no_text")
-        sections = (Section(text, f"page {number}") for number, text in read.items())
-        return ScannedPages(tuple(sections), tuple(read), answer["count"])
+async def read_scan(read: ReadPicture, pictures: Mapping[int, Picture]) -> list[Section]:
+    """Return the pages with text; raise `NotRead` if there are none, or `ModelError`."""
+    first, *others = pictures.values()
+    texts = [await read(first)]  # the first page alone tells whether the model sees
+    if texts[0] is not None:
+        texts += await asyncio.gather(*map(read, others))
+    sections = [
+        Section(text[:_MAX_PAGE_CHARS], f"{PAGE}{number}")
+        for number, text in zip(pictures, texts, strict=False)
+        if text
+    ]
+    if not sections:
+        raise NotRead("no_text")
+    return sections

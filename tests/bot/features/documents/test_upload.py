@@ -4,12 +4,14 @@ from functools import partial
 
 import pytest
 
-from bot.features.documents.feature import feature
+from bot.feature import Feature, Services
+from bot.features.documents.feature import UploadStep, feature
 from bot.telegram.errors import RefusalReason
 from memory import documents as stored
 from memory.documents import Library
 from memory.memory import Memory
 from memory.store.errors import LeaseLost
+from tests.bot.features.documents.test_scans import Eyes, scan
 from tests.bot.features.files import HERE, MAX_BYTES, Filing
 from tests.memory.turns import clear
 
@@ -76,6 +78,30 @@ async def test_a_turn_whose_file_replaced_one_starts_again_and_says_so(uploads: 
     with pytest.raises(LeaseLost):
         await uploads.upload()
     assert "I've read sea.txt" in (await uploads.upload() or "")
+
+
+async def test_a_scan_that_is_stored_already_is_not_read_again(
+    memory: Memory, library: Library
+) -> None:
+    """The model would read other words, and each turn that starts again would replace its own."""
+    eyes = Eyes("A quokka.", "A whale.", "A gull.")
+
+    def reading(services: Services) -> Feature:
+        given = services.files, services.memory, eyes.read, services.sentences, services.learn
+        return Feature(name="documents", steps=[UploadStep(*given).answer])
+
+    uploads = Uploads(memory, [reading])
+    uploads.files.content = scan(1)
+    said = await uploads.upload("a.pdf")
+    assert "Of its 1 page" in (said or "")
+    assert await uploads.upload("a.pdf") == said
+    assert len(eyes.seen) == 1
+    uploads.files.content = scan(2)
+    with pytest.raises(LeaseLost):  # it has replaced the first one
+        await uploads.upload("a.pdf")
+    assert "I read these: 1, 2." in (await uploads.upload("a.pdf") or "")
+    assert len(eyes.seen) == 3
+    assert [each.passages for each in await library.listed(HERE)] == [2]
 
 
 async def test_a_conversation_with_too_many_passages_takes_no_more_files(
