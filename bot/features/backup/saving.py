@@ -26,26 +26,12 @@ LUA = Path(__file__).parent / "lua"
 
 HASHES = ("meta", "learned", "work")
 STREAMS = ("log", "vectors", "records", "record_vectors")
-"""The keys of a scope that a backup holds. They are content, or say how it is numbered."""
-SCOPE_KEYS_LEFT_OUT = (
-    *("lease", "turn", "mailbox", "seen", "confirm", "dead_letters", "off_record", "albums"),
-)
-"""The other keys: turns that run or wait, questions, and words that end with a session."""
+"""The keys of a scope that a backup holds. They are content, or say how it is numbered.
 
-BOT_KEYS = ("conversations", "scopes", "work", "learning", "person", "topic_name")
-"""Keys of the whole bot that a restore writes again from what it restores."""
-BOT_KEYS_OF_JOURNAL = ("erasures", "erasure_secrets", "access")
-"""Keys that a file with only the journal holds too. Of `access` it holds `ACCESS_PARTS`."""
+The others are turns that run or wait, questions, and words that end with a session.
+"""
 ACCESS_PARTS = ("admitted", "refused")
-BOT_KEYS_LEFT_OUT = (
-    # Work that runs, and who does it.
-    *("ready_queue", "jobs", "job", "due", "learner", "poller", "sweeper", "signals"),
-    *("off_record", "dead_letters", "person_epoch", "erased", "layout", "restoring"),
-    # What belongs to this server or this month.
-    *("capacity", "capacity_lease", "ballast", "admins", "models", "send_rate"),
-    *("usage", "noted_calls"),
-    *("looks", "of_feature", "reloads"),
-)
+"""The parts of the access list that a backup holds; a file with only the journal has them, too."""
 
 META_LEFT_OUT = (
     *("wake_up", "committed", "committed_exchange", "committed_first", "closed", "stopped_by"),
