@@ -47,7 +47,7 @@ TRACES_OF_FEATURES = {
     "access": r"access_list|AccessList|[Ii]nvitation|Strangers|PeopleList",
     "mcp": r"mcp|outside_tool",
     "links": r"read_page|search_web|bot\.links",
-    "imports": r"ImportProgress|features\.imports",
+    "imports": r"Importing\b|features\.imports",
     "topics": r"other_topics|OtherTopics",
     "backup": r"backup",
     "check": r"features\.check",

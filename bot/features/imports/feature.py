@@ -5,8 +5,7 @@ the file is fetched and read once more, in a turn; a repeated turn changes nothi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from html import unescape
@@ -21,7 +20,6 @@ from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.imports.selection import (
     LIST,
-    Report,
     Selection,
     list_in,
     read_export,
@@ -30,8 +28,6 @@ from bot.features.imports.selection import (
 )
 from bot.parsing.answers import NotRead
 from bot.reply.parts import Part
-from bot.telegram.chat import Chat
-from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox
@@ -41,9 +37,8 @@ from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
-from memory.store.errors import LeaseLost, StoreError
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.store.tasks import end_tasks
 from memory.text.untrusted_text import shown
 
 log = structlog.get_logger(__name__)
@@ -56,15 +51,12 @@ _EXPORT_TYPES = frozenset({"application/json", "application/zip", "application/x
 _EXPORT_SUFFIXES = (".json", ".zip")
 _LIST_SUFFIXES = (".txt", ".md")
 _EXAMPLES, _MAX_EXAMPLE_CHARS = 3, 80
-_SHOW_EVERY_S = 2.0
-"""An import that takes less shows nothing; Telegram limits how often a message is edited."""
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, sentences = services.memory, services.sentences
-    progress = ImportProgress(services.chat, sentences)
-    imports = Importing(services.files, memory, progress, sentences, services.learn)
+    imports = Importing(services.files, memory, sentences, services.learn)
     buttons: Mapping[str, ButtonHandler] = {
         "import": imports.agree,
         "dont_import": imports.refuse,
@@ -84,14 +76,12 @@ class Importing:
         self,
         files: FileFetcher,
         memory: Memory,
-        progress: "ImportProgress",
         sentences: Sentences,
         learn: Callable[[Scope], None],
     ) -> None:
         self._files = files
         self._library = Library(memory.store, memory.scopes)
         self._memory = memory
-        self._progress = progress
         self._sentences = sentences
         self._learn = learn
 
@@ -145,8 +135,7 @@ class Importing:
         try:
             if not file.nonce:
                 return Outbox(request.to, await self._preview(sent, file, fetched))
-            async with self._progress.shown(sent) as report:
-                stored = await self._store(sent, file, fetched, report)
+            stored = await self._store(sent, file, fetched)
             log.info("export imported")
             self._learn(history.conversation)
             return Outbox(request.to, stored)
@@ -166,7 +155,7 @@ class Importing:
 
         Raise `NotRead`, with the reason "type" for a content that is no export.
         """
-        found = await self._selected(sent, file, fetched, lambda _: None)
+        found = await self._selected(sent, file, fetched)
         language, is_list = sent.sender.language, found.source == LIST
         if not found.passages:
             key = "import.list_known" if is_list else "import.known"
@@ -189,7 +178,7 @@ class Importing:
         return self._sentences.ask(language, preview, question, *verbs)
 
     async def _store(
-        self, sent: IncomingMessage, file: SentFile, fetched: Fetched, report: Report
+        self, sent: IncomingMessage, file: SentFile, fetched: Fetched
     ) -> tuple[Part, ...]:
         """Store an export that its sender has agreed to import, and say so.
 
@@ -197,7 +186,7 @@ class Importing:
         """
         language, sender_id, here = sent.sender.language, sent.sender.id, fetched.here
         await self._memory.questions.check(here.scope, file.nonce, "import", sender_id)
-        found = await self._selected(sent, file, fetched, report)
+        found = await self._selected(sent, file, fetched)
         is_list = found.source == LIST
         if found.passages:
             day = self._sentences.day(language, sent.sent_at)
@@ -215,9 +204,7 @@ class Importing:
         examples = " · ".join(_examples(found))
         return self._sentences.say(language, *keys, source=found.source, examples=examples)
 
-    async def _selected(
-        self, sent: IncomingMessage, file: SentFile, fetched: Fetched, report: Report
-    ) -> Selection:
+    async def _selected(self, sent: IncomingMessage, file: SentFile, fetched: Fetched) -> Selection:
         here, content = fetched.here, fetched.content
         listed = file.pasted or _list_in(file, content)
         answer = read_list(listed, sent.sent_at) if listed else await read_export(content)
@@ -231,8 +218,8 @@ class Importing:
             if (document := stored.get(chunk.document)) and document.imported_from
             for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
         }
-        offered = (answer, known, min(room, _MAX_PASSAGES), self._memory.tokens, report)
-        found = await asyncio.to_thread(select, *offered)
+        fitting = min(room, _MAX_PASSAGES)
+        found = await asyncio.to_thread(select, answer, known, fitting, self._memory.tokens)
         if found.beyond and not found.passages:
             raise NotRead("full")
         return found
@@ -268,43 +255,3 @@ def _examples(found: Selection) -> list[str]:
     said = (" ".join(line.split()) for line in lines)
     examples = dict.fromkeys(text[:_MAX_EXAMPLE_CHARS] for text in said if text)
     return list(islice(examples, _EXAMPLES))
-
-
-class ImportProgress:
-    """Edits the message every few seconds while an import is prepared and stored."""
-
-    def __init__(self, chat: Chat, sentences: Sentences, every_s: float = _SHOW_EVERY_S) -> None:
-        self._chat = chat
-        self._sentences = sentences
-        self._every_s = every_s
-
-    @asynccontextmanager
-    async def shown(self, agreed: IncomingMessage) -> AsyncIterator[Report]:
-        """Yield a function that takes the percent, from any thread.
-
-        The message whose button was pressed shows it, and 100 at the end if it has shown any.
-        """
-        reported, shown = [0], [0]
-        showing = asyncio.create_task(self._show(agreed, reported, shown))
-        try:
-            yield reported.append
-        finally:
-            await end_tasks([showing])
-        if shown[-1]:
-            await self._edit(agreed, 100)
-
-    async def _show(self, agreed: IncomingMessage, reported: list[int], shown: list[int]) -> None:
-        while True:
-            await asyncio.sleep(self._every_s)
-            if reported[-1] > shown[-1]:
-                shown.append(reported[-1])
-                await self._edit(agreed, shown[-1])
-
-    async def _edit(self, agreed: IncomingMessage, percent: int) -> None:
-        """Show the percent; the import does not depend on it."""
-        language = agreed.sender.language
-        *_, part = self._sentences.say(language, "import.progress", percent=percent)
-        try:
-            await self._chat.edit(agreed.chat_id, agreed.message_id, part)
-        except (TelegramError, StoreError) as error:
-            log.info("progress not shown", reason=type(error).__name__)

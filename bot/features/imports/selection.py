@@ -1,7 +1,6 @@
 """What of an export, or of a pasted list, is new and has room: as passages, with counts."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,9 +20,6 @@ _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
 _DATE = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d)[\])]?(?:\s*[-–—:]\s*|\s+)")
 """ChatGPT and Claude begin each line with such a date when they list their memories."""
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|```|-{3,}\s*$)")
-
-Report = Callable[[int], None]
-"""Told how many percent are done, from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +90,11 @@ def _dated(line: str, at: float) -> tuple[str, float]:
 
 
 def select(
-    answer: dict[str, Any],
-    known: set[tuple[str, float, str]],
-    room: int,
-    tokens: TokenCounter,
-    report: Report,
+    answer: dict[str, Any], known: set[tuple[str, float, str]], room: int, tokens: TokenCounter
 ) -> Selection:
-    """Take the newest talks that fit; a talk is stored with all its new passages or not at all.
-
-    `report` is told how many percent of the talks were cut into passages.
-    """
+    """Take the newest talks that fit; a talk is stored with all its new passages or not at all."""
     found = Selection(answer["source"], [], beyond=answer["beyond"])
     for number, talk in enumerate(answer["talks"]):
-        report(100 * number // len(answer["talks"]))
         cut = passages(_sections(talk, found.source), tokens)
         # A fact is the same at any time.
         is_fact = talk["messages"][0][0] == "fact"

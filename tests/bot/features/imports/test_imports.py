@@ -1,10 +1,9 @@
 """Importing talks from other assistants: asked first, stored once, dated, removed as a whole."""
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -12,15 +11,12 @@ from itertools import count
 import orjson
 import pytest
 
-from bot.commands.sentences import Sentences
 from bot.features.documents.feature import feature as documents
 from bot.features.documents.text_rag import TextRag, TextRagOptions
-from bot.features.imports.feature import ImportProgress, _examples
+from bot.features.imports.feature import _examples
 from bot.features.imports.feature import feature as imports
 from bot.features.imports.selection import Selection
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.errors import OutcomeUnknown
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
 from memory import documents as stored
 from memory.behaviors.context import CallContext, Person
@@ -31,7 +27,6 @@ from memory.scopes.sources import Trust
 from tests.bot.features.files import ANN, HERE, Filing
 from tests.bot.parsing.exports import BEGAN, chatgpt, claude, zipped
 from tests.memory.turns import clear
-from tests.quiet_chat import QuietChat
 from tests.stored import everything_stored
 
 Parts = tuple[Part, ...]
@@ -374,45 +369,6 @@ async def test_half_an_emoji_or_nonsense_in_a_talk_spoils_nothing(importer: Impo
     nonsense = [odd, {"mapping": {"a": 1, "b": {"message": {"content": {"parts": 3}}}}}, 5, None]
     await importer.bring(json.dumps(nonsense).encode())
     assert await importer.texts() == ["A ? half?\nChatGPT: Yes."]
-
-
-AGREED = IncomingMessage(1, 7, 0, False, 12, 1, ANN, "document", "")  # noqa: FBT003
-IMPORTING = "I'm importing it now…"
-
-
-@dataclass
-class Edits(QuietChat):
-    """Sets `next` with each edit, and then raises an error, because nothing depends on it."""
-
-    next: asyncio.Event = field(default_factory=asyncio.Event)
-    texts: list[tuple[int, int, str]] = field(default_factory=list)
-
-    async def edit(
-        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
-    ) -> None:
-        del timeout_s
-        self.texts.append((chat_id, message_id, part.text))
-        self.next.set()
-        raise OutcomeUnknown("edit")
-
-
-async def test_percent_are_shown_at_a_pace_and_end_at_100() -> None:
-    """The same percent is not shown twice, and trouble with an edit stops nothing."""
-    chat = Edits()
-    progress = ImportProgress(chat, Sentences(Catalogue()), every_s=0)
-    async with progress.shown(AGREED) as report:
-        for percent in (20, 70):
-            report(percent)
-            await asyncio.wait_for(chat.next.wait(), 5)
-            chat.next.clear()
-    assert chat.texts == [(7, 12, f"{IMPORTING} {percent} %") for percent in (20, 70, 100)]
-
-
-async def test_a_quick_import_shows_no_percent() -> None:
-    chat = Edits()
-    async with ImportProgress(chat, Sentences(Catalogue())).shown(AGREED) as report:
-        report(50)
-    assert chat.texts == []
 
 
 def test_examples_show_only_what_one_sees() -> None:
