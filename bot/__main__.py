@@ -105,7 +105,7 @@ def main() -> int:
     except (SettingsError, UnusableClass) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    configure_logs(settings.log_level, settings.log_format, secrets_of(settings))
+    configure_logs(settings.log_level, secrets_of(settings))
     for unknown in unknown_names(type(settings)):
         log.warning("unknown setting", name=unknown.name, did_you_mean=unknown.nearest)
     hide_secrets(settings)

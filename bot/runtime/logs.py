@@ -88,12 +88,9 @@ def _first_line_of_asyncio(_: WrappedLogger, __: str, event: EventDict) -> Event
     return event
 
 
-def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
-    """Send all logs of the process to standard output; `style` is auto, json or pretty.
-
-    "auto" is pretty on a terminal and JSON elsewhere.
-    """
-    pretty = style == "pretty" or (style == "auto" and sys.stdout.isatty())
+def configure_logs(level: str, secrets: Iterable[str]) -> None:
+    """Send all logs of the process to standard output: in colors on a terminal, else as JSON."""
+    is_terminal = sys.stdout.isatty()
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -104,8 +101,8 @@ def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
     ]
     renderer: structlog.typing.Processor = (
         # https://no-color.org
-        structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
-        if pretty
+        structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
+        if is_terminal
         else structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str).decode()
         )

@@ -110,6 +110,8 @@ _GROWN_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
 _COLLECT_AGAIN_S = 5.0
 """What was in use at first may be garbage then."""
+_CACHE_BYTES = 64 * 2**20
+"""For conversations and memories that a process keeps because they may be needed again."""
 _CONVERSATION_SHARE = 16
 """In each process a conversation takes at most a sixteenth of the machine's memory, or three
 quarters of the cache if that is more."""
@@ -222,9 +224,8 @@ def memory_options(settings: Settings) -> MemoryOptions:
     return MemoryOptions(
         ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
         tail=2 * settings.window_messages,
-        cache_bytes=settings.cache_mb * 2**20,
-        conversation_bytes=2**20
-        * max(settings.cache_mb * 3 // 4, memory_mb() // _CONVERSATION_SHARE),
+        cache_bytes=_CACHE_BYTES,
+        conversation_bytes=max(_CACHE_BYTES * 3 // 4, memory_mb() * 2**20 // _CONVERSATION_SHARE),
         times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
         redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
         wait_replicas=settings.intake_wait_replicas,

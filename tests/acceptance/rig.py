@@ -330,7 +330,6 @@ async def open_rig(
             # What is learned besides has scenarios of its own, which turn it on.
             "LEARN": "off",
             "HINTS": "off",
-            "LOG_FORMAT": "json",
             # So have the bounds for people who write much, and the pace of what is sent.
             "USER_TURNS_PER_MINUTE": "0",
             "SENDS_PER_SECOND": "0",

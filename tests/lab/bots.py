@@ -71,7 +71,6 @@ class World:
             "OPENAI_EMBEDDING_MODEL": self.embeddings,
             "REDIS_URL": redis,
             "PORT": str(port),
-            "LOG_FORMAT": "json",
             "HINTS": "off",
         }
 

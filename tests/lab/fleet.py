@@ -67,7 +67,6 @@ def environment_of(telegram_url: str, model_port: int, redis_url: str) -> dict[s
         "OPENAI_MODEL": "gpt-load",
         "OPENAI_EMBEDDING_MODEL": "hashed-words",
         "REDIS_URL": redis_url,
-        "LOG_FORMAT": "json",
         "SENDS_PER_SECOND": "0",
         "HINTS": "off",
     }

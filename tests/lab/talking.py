@@ -159,7 +159,7 @@ async def talking(
     options = MemoryOptions(
         ttl_s=TTL_S,
         tail=2 * settings.window_messages,
-        cache_bytes=settings.cache_mb * 2**20,
+        cache_bytes=64 * 2**20,
         times=_AT_ONCE,
     )
     memory = Memory(client, BOT, tokens, WordsEmbedder("hashed-words", DIMENSIONS), options)

@@ -59,7 +59,7 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
     that Telegram refuses. If Telegram cannot be reached, that must not stop a release.
     """
     # Log lines would stand between the rows of the table, and the table already names the errors.
-    configure_logs("error", settings.log_format, secrets_of(settings))
+    configure_logs("error", secrets_of(settings))
     if options.compare_embeddings:
         return run_comparison(settings)
     probes = None if options.release else all_probes(settings.features)

@@ -31,7 +31,6 @@ async def playground(tmp_path: Path) -> AsyncIterator[str]:
             "HINTS": "off",
             "LOCAL_SITES": "yes",
             "MENUS": "yes",
-            "LOG_FORMAT": "json",
         }
     )
     await process.start()

@@ -1,4 +1,4 @@
-"""A log line names conversation and turn, is JSON or pretty, and never holds a secret."""
+"""A log line names conversation and turn, is JSON except on a terminal, and holds no secret."""
 
 import asyncio
 import gc
@@ -21,7 +21,18 @@ TOKEN = "123456:TOKEN"
 SECRETS = [TOKEN, 'pa"ss\\wörd']
 
 Log = Callable[..., None]
-in_either_style = pytest.mark.parametrize("style", ["json", "pretty"])
+Configure = Callable[[str], None]
+
+
+@pytest.fixture(params=["json", "terminal"])
+def configure(
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],  # it makes the output that a test reads
+    monkeypatch: pytest.MonkeyPatch,
+) -> Configure:
+    del capsys
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: request.param == "terminal")
+    return lambda level: configure_logs(level, SECRETS)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +61,7 @@ def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_every_line_is_json_and_names_the_turn(
     log: Log, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configure_logs("info", "json", SECRETS)
+    configure_logs("info", SECRETS)
     with structlog.contextvars.bound_contextvars(conversation="c:1:0", turn="7"):
         log("two\nlines", parts=2)
     (line,) = logged(capsys)
@@ -60,19 +71,18 @@ def test_every_line_is_json_and_names_the_turn(
     assert named == {"conversation": "c:1:0", "turn": "7", "level": "error", "logger": log.__name__}
 
 
-def test_auto_is_json_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs("warning", "auto", SECRETS)
+def test_lines_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("warning", SECRETS)
     structlog.get_logger("own").info("quiet")
     structlog.get_logger("own").warning("loud")
     assert [line["event"] for line in logged(capsys)] == ["loud"]
 
 
-@in_either_style
 @pytest.mark.parametrize("log", [own, untrusted])
 def test_secrets_are_removed_everywhere(
-    log: Log, style: str, capsys: pytest.CaptureFixture[str]
+    log: Log, configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configure_logs("info", style, SECRETS)
+    configure("info")
     address = f"http://telegram/bot{TOKEN}/getMe"
     log(f"calling {address}", url=httpx2.URL(address), nested={"a": [(TOKEN,)]}, key=TOKEN)
     out = capsys.readouterr().out
@@ -81,17 +91,16 @@ def test_secrets_are_removed_everywhere(
 
 
 def test_a_secret_that_json_escapes_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs("info", "json", SECRETS)
+    configure_logs("info", SECRETS)
     own("login", given=f"user:{SECRETS[1]}@host")
     assert logged(capsys)[0]["given"] == "user:[secret]@host"
 
 
-@in_either_style
 @pytest.mark.parametrize("log", [own, untrusted])
 def test_a_traceback_shows_neither_texts_of_exceptions_nor_values_of_variables(
-    log: Log, style: str, capsys: pytest.CaptureFixture[str]
+    log: Log, configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configure_logs("info", style, SECRETS)
+    configure("info")
 
     def failing(text: str) -> None:
         try:
@@ -112,7 +121,7 @@ def test_a_traceback_shows_neither_texts_of_exceptions_nor_values_of_variables(
 
 
 def test_asyncio_logs_no_text_of_a_tasks_exception(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs("info", "json", SECRETS)
+    configure_logs("info", SECRETS)
 
     async def failing() -> None:
         raise ValueError("what Anna " + "said")
@@ -131,22 +140,20 @@ def test_asyncio_logs_no_text_of_a_tasks_exception(capsys: pytest.CaptureFixture
     assert "what Anna said" not in str(line)
 
 
-@in_either_style
 async def test_http_libraries_do_not_log_addresses_even_at_debug_level(
-    style: str, capsys: pytest.CaptureFixture[str]
+    configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configure_logs("debug", style, SECRETS)
+    configure("debug")
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
     async with httpx2.AsyncClient(transport=transport) as client:
         await client.get("http://telegram/bot999:never-configured/getMe")
     assert capsys.readouterr().out == ""
 
 
-@in_either_style
 def test_a_line_with_a_lone_surrogate_is_written(
-    style: str, capsys: pytest.CaptureFixture[str]
+    configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configure_logs("info", style, SECRETS)
+    configure("info")
     own("half an emoji", text="\ud83d")
     shown = capsys.readouterr()
     assert ("half an emoji" in shown.out, shown.err) == (True, "")
@@ -187,11 +194,11 @@ class Terminal(io.StringIO):
     [(Terminal, "", True), (Terminal, "1", False), (io.StringIO, "", False)],
     ids=["terminal", "NO_COLOR", "file"],
 )
-def test_pretty_lines_are_colored_only_on_a_terminal_without_no_color(
+def test_lines_are_colored_only_on_a_terminal_without_no_color(
     monkeypatch: pytest.MonkeyPatch, output: type[io.StringIO], no_color: str, *, is_colored: bool
 ) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setattr(sys, "stdout", written := output())
-    configure_logs("info", "pretty", SECRETS)
+    configure_logs("info", SECRETS)
     own("words")
     assert ("\x1b[" in written.getvalue()) == is_colored
