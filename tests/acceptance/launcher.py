@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import sys
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -22,6 +23,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import NamedTuple, NoReturn
 
+import httpx2
 import orjson
 
 import bot.__main__
@@ -56,6 +58,7 @@ _MAX_BYTES = 2**16
 
 def serve(path: str) -> None:
     """Answer start requests on a unix socket until standard input closes after the tests."""
+    _read_once()
     asyncio.run(TokenCounter.load())
     vectors._TOGETHER = 2  # tests wait for the vectors of each turn
     Catalogue().meaning("")  # reads all languages
@@ -125,6 +128,12 @@ def _fork(listener: socket.socket, others: Sequence[_Bot]) -> _Bot:
     with suppress(OSError):  # the test may have ended already
         connection.sendall(b"%d\n" % child)
     return _Bot(child, os.pidfd_open(child), connection)
+
+
+def _read_once() -> None:
+    """Keep sentences and certificates for bots that import the product again."""
+    vars(tomllib)["loads"] = cache(tomllib.loads)
+    vars(httpx2)["create_ssl_context"] = cache(httpx2.create_ssl_context)
 
 
 def _build_settings_once() -> None:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from shutil import copytree
 
 import pytest
 from pydantic import SecretStr
@@ -21,37 +21,33 @@ from bot.playground.year import YearFiller, YearModel
 from memory.store.embedded import EmbeddedValkey
 from tests.settings import Settings
 
+pytestmark = pytest.mark.xdist_group("year")  # which is filled in once
+
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())["questions"]
 AT_LEAST = 16
 Ask = Callable[[str], Awaitable[str]]
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Any:
-    valkey = EmbeddedValkey(tmp_path)
-    yield valkey.start()
-    valkey.stop()
-
-
 @asynccontextmanager
-async def maya(redis: str, tmp_path: Path) -> AsyncIterator[tuple[Ask, YearFiller]]:
-    """Give what asks a bot as Maya; its memory holds her year, and it has no model."""
+async def maya(folder: Path) -> AsyncIterator[tuple[Ask, YearFiller]]:
+    """Give what asks a bot as Maya; it has no model, and her year is filled in if it is new."""
 
     @asynccontextmanager
     async def models(*_: object) -> AsyncIterator[Models]:
         internal = YearModel(filler.year, OfflineInternalModel())
         yield Models([OfflineChatModel(0, 0)], internal, None, (), OfflineServer())
 
-    scene = Scene()
+    scene = Scene(folder / "scene.json")
     telegram = PageTelegram(scene)
     inspector = Inspector(telegram, scene)
     filler = YearFiller(inspector)
     settings = Settings(
-        telegram_bot_token=SecretStr(f"{BOT.id}:none"), data_dir=tmp_path, coalesce_s=0, port=0
+        telegram_bot_token=SecretStr(f"{BOT.id}:none"), data_dir=folder, coalesce_s=0, port=0
     )
     stopping = asyncio.Event()
     outside = Outside(models, telegram.open, inspector.observe)
-    app = App(settings, redis, outside=outside)
+    valkey = EmbeddedValkey(folder)
+    app = App(settings, valkey.start(), outside=outside)
     serving = asyncio.create_task(app.run(stopping))
     await inspector.serving.wait()
     place = filler.start()
@@ -72,6 +68,25 @@ async def maya(redis: str, tmp_path: Path) -> AsyncIterator[tuple[Ask, YearFille
     yield ask, filler
     stopping.set()
     await serving
+    valkey.stop()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a bot that has filled in the year and stopped."""
+    folder = tmp_path_factory.mktemp("year")
+
+    async def fill() -> None:
+        async with maya(folder):
+            pass
+
+    asyncio.run(fill())
+    return folder
+
+
+@pytest.fixture
+def folder(filled: Path, tmp_path: Path) -> Path:
+    return copytree(filled, tmp_path / "year")
 
 
 SUGGESTED = (
@@ -90,8 +105,8 @@ SUGGESTED = (
 )
 
 
-async def test_every_suggested_question_is_answered(redis: str, tmp_path: Path) -> None:
-    async with maya(redis, tmp_path) as (ask, filler):
+async def test_every_suggested_question_is_answered(folder: Path) -> None:
+    async with maya(folder) as (ask, filler):
         answers = [await ask(asked) for asked in filler.year.questions]
     for answer, said in zip(answers, SUGGESTED, strict=True):
         assert said in answer
@@ -100,9 +115,9 @@ async def test_every_suggested_question_is_answered(redis: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("language", ["en", "de", "es", "fa", "ru"])
 async def test_most_questions_of_ones_own_are_answered_with_the_right_message(
-    redis: str, tmp_path: Path, language: str
+    folder: Path, language: str
 ) -> None:
-    async with maya(redis, tmp_path) as (ask, _):
+    async with maya(folder) as (ask, _):
         answers = [(each["has"], await ask(each[language])) for each in QUESTIONS]
     wrong = [(wanted, said) for wanted, said in answers if wanted not in said]
     assert len(answers) - len(wrong) >= AT_LEAST, wrong
