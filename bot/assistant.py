@@ -79,7 +79,7 @@ def behaviors_of(
     kinds: dict[str, AIContextBehavior] = {
         "state": state,
         "facts": UserFacts(scopes, tokens, zone, cadence),
-        "synopses": Synopses(scopes, tokens, model, zone),
+        "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
     }
     ours = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     knowledge_base = state.model if "state" in settings.learn else None

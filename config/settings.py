@@ -26,8 +26,6 @@ PLATFORM_MARKS = {
     "RENDER": "render",
 }
 _MAX_SEND_S = 10.0
-_CALLS_A_TURN = 3
-"""A turn may take as long as so many of the slowest calls of models or tools."""
 _OF_FALLBACK = {"fallback_base_url", "fallback_api_key"}
 
 
@@ -211,6 +209,11 @@ class Settings(BaseSettings):
     learn_after_s: float = values.number(
         30, 1, 86_400, "Learn earlier after a pause of so many seconds"
     )
+    recall_narrative: Annotated[Literal["off", "auto", "always"], values.AnyCase] = Field(
+        default="auto",
+        description="Whether a model turns recalled synopses into one dated narrative; `auto`: if "
+        "two are found, once a day",
+    )
     behaviors: values.ImportPaths = Field(
         default=(), description="Your own memory behaviors, as `package.module:Class`"
     )
@@ -224,6 +227,9 @@ class Settings(BaseSettings):
     tool_timeout_s: float = values.number(20, 1, 600, "Time limit of one tool call")
     model_timeout_s: float = values.number(
         60, 1, 600, "Time limit of one model call; with `FALLBACK_MODEL` the first model has half"
+    )
+    turn_timeout_s: float = values.number(
+        180, 1, 3600, "Time limit of a whole turn, from the files it reads to those it answers with"
     )
     rich_messages: Annotated[Literal["off", "auto"], values.AnyCase] = Field(
         default="off", description="`auto`: send tables and block formulas as rich messages"
@@ -304,6 +310,8 @@ class Settings(BaseSettings):
             raise ValueError(
                 "REPLY_TOKENS must be less than half of PROMPT_TOKENS: lower it, or raise the other"
             )
+        if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:
+            raise ValueError("TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S")
         return self
 
     def models_in_use(self) -> dict[str, tuple[str, ...]]:
@@ -324,11 +332,6 @@ class Settings(BaseSettings):
         """The id of the bot's account, which its token begins with; 0 without a token."""
         token = values.secret_of(self.telegram_bot_token) or "0"
         return int(token.partition(":")[0])
-
-    @property
-    def turn_timeout_s(self) -> float:
-        """How long a whole turn may take, from the files it reads to those it answers with."""
-        return _CALLS_A_TURN * max(self.model_timeout_s, self.tool_timeout_s)
 
     @property
     def send_timeout_s(self) -> float:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from hashlib import sha256
 from itertools import chain, groupby, repeat
+from typing import Literal
 
 import orjson
 import structlog
@@ -86,8 +87,9 @@ class SynopsisPart(BaseModel):
 class Synopses(LearningBehavior):
     """Keeps a synopsis of each session and shows those that fit what is said.
 
-    If at least two are found, they become a narrative, at most once a day. It is for people who
-    come back; within a day the window still holds most of what was said.
+    `narrative` says whether they become a narrative. "auto": if at least two are found, at most
+    once a day. It is for people who come back; within a day the window still holds most of what was
+    said. "always": whenever one is found.
     """
 
     name = "synopses"
@@ -101,11 +103,15 @@ class Synopses(LearningBehavior):
         tokens: TokenCounter,
         model: InternalModel | None,
         zone: tzinfo = UTC,
+        narrative: Literal["off", "auto", "always"] = "auto",
     ) -> None:
         self._scopes = scopes
         self._tokens = tokens
         self._zone = zone
-        self._narrator = Narrator(model, zone) if model is not None else None
+        self._narrator: Narrator | None = None
+        self._min_synopses, pause_s = (1, 0) if narrative == "always" else (2, _DAY_S)
+        if model is not None and narrative != "off":
+            self._narrator = Narrator(model, zone, pause_s)
 
     async def on_conversation_deleting(self, call_context: CallContext) -> None:
         """Drop its narratives."""
@@ -133,7 +139,7 @@ class Synopses(LearningBehavior):
             return ""
         synopses = sorted(best_first, key=lambda each: (each.began_at, each.id))
         narrative = ""
-        if self._narrator is not None and len(synopses) > 1:
+        if self._narrator is not None and len(synopses) >= self._min_synopses:
             narrative = await self._narrator.narrate(here, synopses, text, call_context.now)
         if narrative:
             line = self._tokens.shorten(one_line(narrative), _MAX_SHOWN_TOKENS)
@@ -291,12 +297,13 @@ class Narrator:
     """Writes narratives and keeps the newest 256, for the same synopses and the same words.
 
     A turn waits for a narrative, and most messages find some synopses. So a scope gets a new one
-    after a day at the earliest.
+    after `pause_s` at the earliest.
     """
 
-    def __init__(self, model: InternalModel, zone: tzinfo) -> None:
+    def __init__(self, model: InternalModel, zone: tzinfo, pause_s: float = 0) -> None:
         self._model = model
         self._zone = zone
+        self._pause_s = pause_s
         self._cached: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
 
     async def narrate(
@@ -309,7 +316,7 @@ class Narrator:
             self._cached.move_to_end(key)
             return self._cached[key][0]
         made_at = [at for each, (_, at) in self._cached.items() if each[:2] == key[:2]]
-        if made_at and now - max(made_at) < _DAY_S:
+        if made_at and now - max(made_at) < self._pause_s:
             return ""
         lines = [orjson.dumps({"said": escaped(text[:_MAX_QUESTION_CHARS])}).decode()]
         for each in synopses:

@@ -160,6 +160,10 @@ def test_one_refusal_names_all_bad_values_and_shows_none(load: Loader) -> None:
             "REPLY_TOKENS must be less than half of PROMPT_TOKENS: lower it, or raise the other",
         ),
         ({"WEBHOOK_URL": "https://bot.example.org"}, "WEBHOOK_URL needs TELEGRAM_BOT_TOKEN"),
+        (
+            {"TURN_TIMEOUT_S": "10"},
+            "TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(

@@ -109,7 +109,7 @@ STEADY_FROM = 50
 HUNDRED = 100
 
 ON = Settings(_env_file=None)
-OFF = Settings(_env_file=None, learn=(), documents="off")
+OFF = Settings(_env_file=None, learn=(), recall_narrative="off", documents="off")
 RUNS: dict[str, tuple[Pace, Settings]] = {
     "on": ("brisk", ON),
     "on_typing": ("typing", ON),

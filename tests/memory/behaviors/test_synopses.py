@@ -50,8 +50,10 @@ def behavior(scopes: Scopes, tokens: TokenCounter) -> Synopses:
     return Synopses(scopes, tokens, None)
 
 
-def narrating(scopes: Scopes, tokens: TokenCounter, model: ScriptedModel) -> Synopses:
-    return Synopses(scopes, tokens, model)
+def narrating(
+    scopes: Scopes, tokens: TokenCounter, model: ScriptedModel, when: str = "auto"
+) -> Synopses:
+    return Synopses(scopes, tokens, model, narrative=when)  # type: ignore[arg-type]  # it is one
 
 
 def talk(exchanges: int, tokens: int = 10) -> list[Message]:
@@ -221,19 +223,21 @@ async def test_other_words_do_not_get_the_narrative_of_the_words_before(
     scopes: Scopes, tokens: TokenCounter
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
+    model = ScriptedModel("A narrative.", "A new one.")
+    behavior = narrating(scopes, tokens, model, when="always")
     assert "A narrative." in await shown(behavior, "Strong wind today!")
-    later = replace(call_context(), now=NOW + DAY)
-    assert "A new one." in await behavior.on_model_invoke(later, [said(9, "Strong wind again!")])
+    assert "A new one." in await shown(behavior, "Strong wind again!")
 
 
-@pytest.mark.parametrize(("later", "calls"), [(DAY - 1, 1), (DAY, 2)])
-async def test_the_next_narrative_is_written_after_a_day(
-    scopes: Scopes, tokens: TokenCounter, later: int, calls: int
+@pytest.mark.parametrize(
+    ("when", "later", "calls"), [("auto", DAY - 1, 1), ("auto", DAY, 2), ("always", 1, 2)]
+)
+async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
+    scopes: Scopes, tokens: TokenCounter, when: str, later: int, calls: int
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8))
     model = ScriptedModel("A narrative.", "A new one.")
-    behavior = narrating(scopes, tokens, model)
+    behavior = narrating(scopes, tokens, model, when=when)
     await shown(behavior, "Strong wind today!")
     then = replace(call_context(), now=NOW + later)
     await behavior.on_model_invoke(then, [said(9, "What of my tax?")])
@@ -273,14 +277,17 @@ async def test_without_a_narrative_the_dated_list_is_shown(
         assert await shown(failing, text) == f"{HEADING}\nA narrative."  # it is asked for again
 
 
-async def test_one_synopsis_becomes_no_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
+@pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])
+async def test_one_synopsis_becomes_a_narrative_only_if_set_to_always(
+    scopes: Scopes, tokens: TokenCounter, when: str, calls: int
+) -> None:
     model = ScriptedModel("A narrative.")
-    behavior = narrating(scopes, tokens, model)
+    behavior = narrating(scopes, tokens, model, when=when)
     await shown(behavior, "hello")
     assert model.asked == []  # there is none yet
     await store_entries(scopes, PRIVATE, TAXES)
     await shown(behavior, "tax office")
-    assert model.asked == []
+    assert len(model.asked) == calls
 
 
 async def test_a_cancelled_turn_awaits_no_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
