@@ -18,7 +18,7 @@ from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, Lis
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sections
-from bot.features.documents.scans import PAGE, ReadPicture, page_text, read_scan, take_out
+from bot.features.documents.scans import PAGE, PageText, read_scan, take_out, text_of_page
 from bot.features.documents.settings import DocumentSettings
 from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.parsing.answers import NotRead
@@ -58,8 +58,8 @@ def feature(services: Services) -> Feature:
     settings, memory, sentences = services.settings, services.memory, services.sentences
     library = Library(memory.store, memory.scopes)
     listed = PagedList(DocumentList(library, sentences, services.access), sentences)
-    read_picture = partial(page_text, services.models.chats[0]) if settings.uses_vision else None
-    upload = UploadStep(services.files, memory, read_picture, sentences, services.learn)
+    page_text = partial(text_of_page, services.models.chats[0]) if settings.uses_vision else None
+    upload = UploadStep(services.files, memory, page_text, sentences, services.learn)
     own, replaced, ours = services.own(DocumentSettings), services.replaced, TextRagOptions()
     options = TextRagOptions(
         namespaces=reaches_of(own.document_namespaces),
@@ -125,21 +125,21 @@ class DocumentList:
 class UploadStep:
     """Stores files; `learn` embeds what a conversation stores, in the background.
 
-    Without `read_picture` pages that are pictures are refused.
+    Without `page_text` pages that are pictures are refused.
     """
 
     def __init__(
         self,
         files: FileFetcher,
         memory: Memory,
-        read_picture: ReadPicture | None,
+        page_text: PageText | None,
         sentences: Sentences,
         learn: Callable[[Scope], None],
     ) -> None:
         self._files = files
         self._library = Library(memory.store, memory.scopes)
         self._tokens = memory.tokens
-        self._read_picture = read_picture
+        self._page_text = page_text
         self._sentences = sentences
         self._learn = learn
 
@@ -186,12 +186,12 @@ class UploadStep:
         try:
             sections = await read_sections(content, format_, Limits())
         except NotRead as refusal:
-            if refusal.reason != "no_text" or format_ != "pdf" or self._read_picture is None:
+            if refusal.reason != "no_text" or format_ != "pdf" or self._page_text is None:
                 raise
             digest = await asyncio.to_thread(sha256, content)
             origin = replace(origin, digest=digest.hexdigest())
             scan = await take_out(content)
-            sections = _stored(here, origin) or await read_scan(self._read_picture, scan.pictures)
+            sections = _stored(here, origin) or await read_scan(self._page_text, scan.pages)
             numbers = dict.fromkeys(each.place.removeprefix(PAGE) for each in sections)
             scanned = {"pages": ", ".join(numbers), "count": scan.count}
         cut = await asyncio.to_thread(passages, sections, self._tokens)

@@ -27,11 +27,11 @@ _TRANSCRIBE = (
     "you. Answer with that only, in the language of the page; with - if the page is empty."
 )
 
-ReadPicture = Callable[[Picture], Awaitable[str | None]]
+PageText = Callable[[Picture], Awaitable[str | None]]
 """Returns the text of a page, None if the model cannot see; raises `ModelError`."""
 
 
-async def page_text(model: ChatModel, page: Picture) -> str | None:
+async def text_of_page(model: ChatModel, page: Picture) -> str | None:
     """Return the text of a scanned page, "" for an empty one, None if the model cannot see.
 
     Raise `ModelError`.
@@ -46,40 +46,40 @@ async def page_text(model: ChatModel, page: Picture) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ScannedPages:
-    """The pictures that fill the first pages, by their numbers; `count` is of all pages."""
+class Scan:
+    """The first pages by their numbers, each as the picture that fills it; `count` is of all."""
 
-    pictures: Mapping[int, Picture]
+    pages: Mapping[int, Picture]
     count: int
 
 
-async def take_out(content: bytes) -> ScannedPages:
+async def take_out(content: bytes) -> Scan:
     """Return the pages of a scan, at least one; raise `NotRead` ("no_text")."""
     try:
         answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
     except NotRead:
         raise NotRead("no_text") from None
     # With less detail, as the setting may be for photos, small text is not legible.
-    pictures = {
+    pages = {
         page["page"]: Picture(
             0, b64decode(page["jpeg"]), "image/jpeg", page["width"], page["height"], "high"
         )
         for page in answer["pages"]
     }
-    if not pictures:
+    if not pages:
         raise NotRead("no_text")
-    return ScannedPages(pictures, answer["count"])
+    return Scan(pages, answer["count"])
 
 
-async def read_scan(read: ReadPicture, pictures: Mapping[int, Picture]) -> list[Section]:
+async def read_scan(read: PageText, pages: Mapping[int, Picture]) -> list[Section]:
     """Return the pages with text; raise `NotRead` if there are none, or `ModelError`."""
-    first, *others = pictures.values()
+    first, *others = pages.values()
     texts = [await read(first)]  # the first page alone tells whether the model sees
     if texts[0] is not None:
         texts += await asyncio.gather(*map(read, others))
     sections = [
         Section(text[:_MAX_PAGE_CHARS], f"{PAGE}{number}")
-        for number, text in zip(pictures, texts, strict=False)
+        for number, text in zip(pages, texts, strict=False)
         if text
     ]
     if not sections:
