@@ -128,6 +128,22 @@ def answer_sections(add: Callable[[bytes, Sections, int], None]) -> None:
     answer(read)
 
 
+def members_of(
+    archive: zipfile.ZipFile, is_wanted: Callable[[str], object] = lambda _: True
+) -> list[zipfile.ZipInfo]:
+    """Return the files of these names in a zip; raise `NotRead` if one cannot be unpacked."""
+    members = archive.infolist()
+    if len(members) > _MAX_MEMBERS:
+        raise NotRead("too_long")
+    wanted = [each for each in members if is_wanted(each.filename)]
+    for member in wanted:
+        if member.flag_bits & _ENCRYPTED:
+            raise NotRead("encrypted")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise NotRead("damaged")
+    return wanted
+
+
 def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> zipfile.ZipFile:
     """Return a zip that has been unpacked once, to count what is really in it.
 
@@ -139,16 +155,9 @@ def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> z
     if content.startswith(_OLE):
         raise NotRead("encrypted" if _OLE_PACKAGE in content else "type")
     archive = zipfile.ZipFile(io.BytesIO(content))
-    members = archive.infolist()
-    if len(members) > _MAX_MEMBERS:
-        raise NotRead("too_long")
     most = memory_mb * 2**20 // _MB_FOR_UNPACKED_MB
     left = min(most, max(_RATIO_FROM, _MAX_RATIO * len(content)))
-    for member in members:
-        if member.flag_bits & _ENCRYPTED:
-            raise NotRead("encrypted")
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise NotRead("damaged")
+    for member in members_of(archive):
         is_xml = member.filename.lower().endswith((".xml", ".rels"))
         before = b""
         with archive.open(member) as packed:

@@ -25,10 +25,10 @@ REASONS = (
     "too_long",  # in pages, characters or passages
     "encrypted",
     "no_text",  # the pages are pictures
-    "damaged",  # or reading it takes too long
+    "damaged",
     "letters",  # text in an unknown encoding
 )
-"""Why a file is not read."""
+"""Why a parser does not read a file; one that says anything else calls it damaged."""
 _LONG_BYTES = 2**20
 """A longer answer is unpacked in a thread, so that the event loop does not wait."""
 _MUCH_MB = 1_024
@@ -50,9 +50,9 @@ class Parser:
 
 
 async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:
-    """Return what a parser found in `content`; raise `NotRead`.
+    """Return what a parser found in `content`; raise `NotRead` with one of `REASONS`.
 
-    Its reason is "stopped" if the parser took too long or was stopped by its limits. A process
+    It may also be "stopped": the parser took too long, or its limits stopped it. A process
     reads at most two files at once, one if it has little memory; others wait here.
     """
     if len(content) > parser.max_bytes:
@@ -70,16 +70,8 @@ async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, An
     except orjson.JSONDecodeError:
         raise NotRead("stopped") from None
     if "refused" in answer:
-        raise NotRead(str(answer["refused"]))
+        raise NotRead(answer["refused"] if answer["refused"] in REASONS else "damaged")
     return dict(answer)
-
-
-async def parse_known(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:
-    """Return the answer of a parser; raise `NotRead` with one of `REASONS`."""
-    try:
-        return await parse(parser, content, *arguments)
-    except NotRead as why:
-        raise NotRead(why.reason if why.reason in REASONS else "damaged") from None
 
 
 async def _answer(parser: Parser, content: bytes, arguments: tuple[int, ...]) -> bytes:

@@ -138,7 +138,7 @@ async def ingest(memory: Memory, request: IngestRequest) -> int:
             put = [await library.put(each, origin, cut) for each in memories]
         except NotRead as refusal:
             counts["refused"] += 1
-            _say(name, f"refused: {REASONS[refusal.reason]}")
+            _say(name, f"refused: {REASONS.get(refusal.reason, REASONS['damaged'])}")
         except NotWritten:
             counts["refused"] += 1
             _say(name, "not stored: it was changed at the same time; try again")

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from bot.parsing.answers import NotRead
-from bot.parsing.processes import HERE, Parser, parse_known
+from bot.parsing.processes import HERE, Parser, parse
 from memory.documents import Section, by_heading
 
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
@@ -114,7 +114,7 @@ async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, 
         limits.parser_s,
     )
     pages = (limits.pages,) if format_ == "pdf" else ()
-    return await parse_known(parser, content, *pages, limits.chars)
+    return await parse(parser, content, *pages, limits.chars)
 
 
 def _flowing(text: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.parsing.processes import Parser, parse_known
+from bot.parsing.processes import Parser, parse
 from memory.documents import Section, passages
 from memory.text.tokens import TokenCounter
 
@@ -39,7 +39,7 @@ class Selection:
 
 async def read_export(content: bytes) -> dict[str, Any]:
     """Return the talks of an export; raise `NotRead`."""
-    return await parse_known(_READER, content)
+    return await parse(_READER, content)
 
 
 def list_in(content: bytes, *, is_asked: bool) -> str:

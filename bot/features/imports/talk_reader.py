@@ -21,12 +21,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import IO, Any
 
-from bot.parsing.answers import NotRead, answer
+from bot.parsing.answers import NotRead, answer, members_of
 
 _MAX_UNPACKED = 64 * 2**20
 _MAX_OWN = 16 * 2**20
 """Characters of our own export, which is parsed as a whole."""
-_MAX_MEMBERS = 5_000
 _MAX_TALKS = 20_000
 _MAX_MESSAGES = 2_000
 """Of one talk."""
@@ -53,7 +52,6 @@ _TAG = re.compile(r"<[^<>]{0,500}>")
 _MAX_HTML = 4 * _MAX_ANSWER
 _HEADING = re.compile(r"#{1,6}\s.*|\*\*[^*]*\*\*:?|-{3,}")
 _BLANK = re.compile(r"[\s,]*")
-_ENCRYPTED = 0x1
 _PAUSE_S = 6 * 3600
 """A longer pause in our own export, or in what was asked of Gemini, begins another talk."""
 
@@ -120,18 +118,11 @@ class _Text:
 def _unpacked(content: bytes) -> Iterator[_Text]:
     """Yield the files of talks in a zip, whatever else is in it; raise `NotRead`."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = archive.infolist()
-        if len(members) > _MAX_MEMBERS:
-            raise NotRead("too_long")
-        named = [each for each in members if _WANTED.search(each.filename)]
+        named = members_of(archive, _WANTED.search)
         if not named:
             raise NotRead("type")
         left = _MAX_UNPACKED
         for member in named:
-            if member.flag_bits & _ENCRYPTED:
-                raise NotRead("encrypted")
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise NotRead("damaged")
             with archive.open(member) as packed:
                 text = _Text(packed, left)
                 yield text

@@ -130,7 +130,7 @@ async def test_a_decompression_bomb_is_refused_before_it_is_unpacked() -> None:
 
 async def test_reading_a_slow_pdf_is_given_up_at_the_time_limit() -> None:
     limits = Limits(pages=3, chars=1_000, parser_s=0.01, parser_mb=512)
-    assert await reason(pdf("slow"), "pdf", limits) == "damaged"
+    assert await reason(pdf("slow"), "pdf", limits) == "stopped"
 
 
 def children() -> set[str]:
