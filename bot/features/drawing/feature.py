@@ -24,7 +24,7 @@ from bot.model.model_errors import (
     reason_of,
     time_limit,
 )
-from bot.model.wire import count_of, list_of, object_of
+from bot.model.wire import list_of, object_of, usage_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
@@ -71,13 +71,9 @@ class Drawer(MediaModel):
                 answer = await self._posted(body)
             try:
                 fields = object_of(orjson.loads(answer))
-                used = object_of(fields.get("usage") or {})
                 drawn = object_of(list_of(fields["data"])[0])
-                call.usage += Usage(
-                    count_of(used.get("input_tokens")),
-                    count_of(used.get("output_tokens")),
-                    drawn_images=1,
-                )
+                call.usage += usage_of(fields.get("usage") or {}, "input", "output")
+                call.usage += Usage(drawn_images=1)
                 return b64decode(str(drawn["b64_json"]), validate=True)
             except (*UNREADABLE, KeyError, AnswerIncomplete) as error:
                 raise NotAModel(type(error).__name__) from error

@@ -111,29 +111,26 @@ class PageFetcher:
         allowed = [each for each in addresses if self.is_allowed(each)]
         if not allowed:
             raise PageRefused("the address is not public, and only public pages can be read")
-        # The host stands in the header and in TLS, where its certificate is checked against it.
-        request = httpx2.Request(
-            "GET",
-            url.copy_with(host=str(allowed[0])),
-            headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-            extensions={"sni_hostname": host, "timeout": httpx2.Timeout(_TIMEOUT_S).as_dict()},
-        )
-        tls = self.tls or trusted()
-        async with HttpClient(verify=tls, trust_env=False, follow_redirects=False) as client:
-            response = await client.send(request, stream=True)
-            try:
-                location = response.headers.get("location")
-                if response.is_redirect and location:
-                    return str(url.join(location))
-                if not response.is_success:
-                    raise PageRefused(f"the server answers with status {response.status_code}")
-                declared = response.headers.get("content-type", "")
-                mime_type = declared.partition(";")[0].strip().lower()
-                if not mime_type.startswith("text/") and mime_type not in _TYPES:
-                    raise PageRefused("this is no page of text")
-                return Page(str(url), mime_type, await body_of(response))
-            finally:
-                await response.aclose()
+        async with (
+            HttpClient(verify=self.tls or trusted(), trust_env=False, timeout=_TIMEOUT_S) as client,
+            # The host stands in the header and in TLS, where its certificate is checked against it.
+            client.stream(
+                "GET",
+                url.copy_with(host=str(allowed[0])),
+                headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
+                extensions={"sni_hostname": host},
+            ) as response,
+        ):
+            location = response.headers.get("location")
+            if response.is_redirect and location:
+                return str(url.join(location))
+            if not response.is_success:
+                raise PageRefused(f"the server answers with status {response.status_code}")
+            declared = response.headers.get("content-type", "")
+            mime_type = declared.partition(";")[0].strip().lower()
+            if not mime_type.startswith("text/") and mime_type not in _TYPES:
+                raise PageRefused("this is no page of text")
+            return Page(str(url), mime_type, await body_of(response))
 
 
 def _checked(address: str) -> httpx2.URL:

@@ -82,21 +82,18 @@ class SearchService:
 
     async def _answer(self, query: str) -> bytes:
         """Return the body of the answer; raise `SearchFailed` for a status without results."""
-        async with HttpClient(verify=trusted(), timeout=_TIMEOUT_S) as client:
-            request = client.build_request(
-                "GET", self._address, params={"q": query, **self._parameters}, headers=self._headers
-            )
-            response = await client.send(request, stream=True, follow_redirects=False)
-            try:
-                if response.is_redirect:
-                    raise SearchFailed("the search service redirects", response.status_code)
-                if not response.is_success:
-                    status = response.status_code
-                    reason = f"the search service answers with status {status}"
-                    raise SearchFailed(_STATUSES.get(status, reason), status)
-                return await body_of(response)
-            finally:
-                await response.aclose()
+        parameters = {"q": query, **self._parameters}
+        async with (
+            HttpClient(verify=trusted(), timeout=_TIMEOUT_S) as client,
+            client.stream("GET", self._address, params=parameters, headers=self._headers) as answer,
+        ):
+            status = answer.status_code
+            if answer.is_redirect:
+                raise SearchFailed("the search service redirects", status)
+            if not answer.is_success:
+                reason = f"the search service answers with status {status}"
+                raise SearchFailed(_STATUSES.get(status, reason), status)
+            return await body_of(answer)
 
 
 class SearchWebArguments(Arguments):

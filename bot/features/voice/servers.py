@@ -13,7 +13,7 @@ import orjson
 
 from bot.model.call import MediaModel, ModelObserver, Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
-from bot.model.wire import count_of, object_of
+from bot.model.wire import object_of, usage_of
 from bot.reply.parts import well_formed
 from memory.behaviors.tool_output import is_opus
 
@@ -70,9 +70,7 @@ class Transcriber(MediaModel):
                 answer = object_of(orjson.loads(body))
                 text = str(answer["text"])
                 used = object_of(answer.get("usage") or {})
-                call.usage += Usage(
-                    count_of(used.get("input_tokens")), count_of(used.get("output_tokens"))
-                )
+                call.usage += usage_of(used, "input", "output")
                 billed_s = used.get("seconds")
                 if isinstance(billed_s, int | float) and 0 <= billed_s <= _MAX_S:
                     length = Usage(heard_s=ceil(billed_s))
