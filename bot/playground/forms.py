@@ -3,7 +3,7 @@
 A form that no longer fits the chat changes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
@@ -21,7 +21,6 @@ from bot.playground.scene import (
     PageChat,
     PageFile,
     PageMessage,
-    PagePerson,
     Scene,
     SceneFull,
     uploaded,
@@ -69,13 +68,8 @@ class ChatForms:
         )
 
     def can_edit(self, place: PageChat, message: PageMessage) -> bool:
-        """Whether a person of the page wrote the message, and did not forward it."""
-        return message.sender in (place.speaker, *self._scene.people) and not message.origin
-
-    def targets(self, place: PageChat) -> list[PageChat]:
-        """Return the chats into which a message of `place` may be forwarded, itself first."""
-        others = [each for each in self._scene if each is not place]
-        return [place, *(each for each in others if self._forwarder(place, each))]
+        """Whether a person of the page wrote the message."""
+        return message.sender in (place.speaker, *self._scene.people)
 
     async def _say(self, request: Request) -> Response:
         form = await read_form(request)
@@ -96,29 +90,14 @@ class ChatForms:
             text = ""
         if (text or files) and form.text("mention") and place.is_group:
             text = _addressed(text)
-        if form.text("forward") and not command:
-            target = self._scene.place(form.text("to"))
-            forwarded = shown_message(place, form.text("forward"))
-            return self._forward(place, target, forwarded, text)
         replied = shown_message(place, form.text("reply"))
         if files:
             self._telegram.send_files(place, files, text[:_MAX_CAPTION], replied)
             text = text[_MAX_CAPTION:]
-        for piece in _pieces(text):
+        for start in range(0, len(text), _MAX_TEXT):
+            piece = text[start : start + _MAX_TEXT]
             self._telegram.say(place, place.speaker, piece, reply_to=replied)
         return back_to(place)
-
-    def _forward(
-        self, place: PageChat, target: PageChat, message: PageMessage | None, comment: str
-    ) -> Response:
-        """Forward a message behind the comment, which Telegram sends first."""
-        person = self._forwarder(place, target)
-        if message is None or person is None:
-            return back_to(place)
-        for piece in _pieces(comment):
-            self._telegram.say(target, person, piece)
-        self._telegram.forward(target, person, message)
-        return back_to(target)
 
     async def _press(self, request: Request) -> Response:
         form = await read_form(request)
@@ -142,11 +121,6 @@ class ChatForms:
             place.speaker = speaker
         return place
 
-    def _forwarder(self, place: PageChat, target: PageChat) -> PagePerson | None:
-        person = place.speaker if target.is_group else target.speaker
-        is_in_both = self._scene.is_in(place, person) and self._scene.is_in(target, person)
-        return person if is_in_both else None
-
 
 def shown_message(place: PageChat, number: str) -> PageMessage | None:
     """Return a message of a place by its id as a form or an address has it."""
@@ -167,11 +141,6 @@ def _addressed(text: str) -> str:
     if not text.startswith("/"):
         return f"@{BOT_USERNAME} {text}".rstrip()
     return text if "@" in first else f"{first}@{BOT_USERNAME}{space}{rest}"
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for start in range(0, len(text), _MAX_TEXT):
-        yield text[start : start + _MAX_TEXT]
 
 
 async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:

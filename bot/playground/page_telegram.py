@@ -136,11 +136,6 @@ class PageTelegram(SendListeners):
         place.put(edited)
         self._add("edited_message", raw_message(place, edited))
 
-    def forward(self, place: PageChat, person: PagePerson, message: PageMessage) -> None:
-        """Forward a message of any place to this one; it names its origin."""
-        said = {"entities": message.entities, "file": message.file}
-        self.say(place, person, message.text, origin=message.origin or message, **said)
-
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
         """Press a button of a message; one that is not there does nothing."""
         if callback_data in [each.callback_data for row in message.buttons for each in row]:

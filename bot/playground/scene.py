@@ -76,7 +76,6 @@ class PageMessage:
     buttons: tuple[tuple[Button, ...], ...] = ()
     file: PageFile | None = None
     reply_to: "PageMessage | None" = field(default=None, repr=False)
-    origin: "PageMessage | None" = field(default=None, repr=False)  # of a forwarded message
     edited_at: int = 0  # 0 if it was not edited
     reaction: str = ""  # the emoji of the bot
     album: str = ""  # the photos of an album have the same
@@ -173,10 +172,6 @@ class Scene:
         """Return a person by their id as a form sends it."""
         return next((person for person in self.people if str(person.id) == user_id), None)
 
-    def is_in(self, place: PageChat, person: PagePerson) -> bool:
-        """Return whether a person can write in a place."""
-        return person in self.people if place.is_group else person.id == place.chat_id
-
     def is_group_admin(self, user_id: int) -> bool:
         """Return whether a person administers the group."""
         return user_id in [person.id for person in self.people[: len(_FIRST_PEOPLE)]]
@@ -269,7 +264,7 @@ def raw_message(
     place: PageChat, message: PageMessage, *, with_reply: bool = True
 ) -> dict[str, Any]:
     """Return a Message; the message that it replies to has no reply of its own."""
-    origin, replied = message.origin, message.reply_to if with_reply else None
+    replied = message.reply_to if with_reply else None
     raw = {
         "message_id": message.id,
         "from": _user(message.sender),
@@ -279,8 +274,6 @@ def raw_message(
         edit_date=message.edited_at,
         message_thread_id=place.topic_id,
         is_topic_message=bool(place.topic_id),
-        forward_origin=origin
-        and {"type": "user", "date": origin.sent_at, "sender_user": _user(origin.sender)},
         media_group_id=message.album,
         reply_to_message=replied and raw_message(place, replied, with_reply=False),
     )

@@ -88,7 +88,6 @@ function focusAgain(gone) {
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches(".say")) return;
-  if (form.elements.forward && !event.submitter?.name) return; // this opens the other chat
   event.preventDefault();
   const { submitter } = event;
   if ([...form.elements.file.files].some((file) => file.size > 20 * 2 ** 20)) return tell(form, "Telegram takes files up to 20 MB.");
@@ -212,8 +211,7 @@ document.addEventListener("keydown", (event) => {
   const text = event.target;
   if (!text.matches("textarea") || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
-  const { file, forward } = text.form.elements;
-  if (text.value.trim() || file.value || forward) text.form.requestSubmit();
+  if (text.value.trim() || text.form.elements.file.value) text.form.requestSubmit();
 });
 
 // The sheets at the top close as menus do: by Escape, and by a click beside them.

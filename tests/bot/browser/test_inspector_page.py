@@ -277,7 +277,7 @@ async def test_people_and_topics_can_be_added_and_their_message_box_is_wide_and_
             assert send["bottom"] <= size[1]
 
 
-async def test_files_replies_edits_and_forwards_are_sent_or_kept_and_an_export_opens(
+async def test_files_replies_and_edits_are_sent_or_kept_and_an_export_opens(
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
@@ -312,15 +312,6 @@ async def test_files_replies_edits_and_forwards_are_sent_or_kept_and_an_export_o
         question = anna.locator("article.mine", has_text="my boat")
         await expect(question.locator("time")).to_contain_text("edited")
         await expect(words).to_have_value("")
-        await question.get_by_role("link", name="Forward").click()
-        await anna.get_by_label("to", exact=True).select_option(CLUB)
-        await visitor.page.wait_for_load_state()
-        await words.fill("Who knows?")
-        await words.press("Enter")
-        forwarded = visitor.place(CLUB).locator("article", has_text="Forwarded from Anna")
-        await expect(forwarded).to_contain_text("What is the mast of my boat made of?")
-        await expect(visitor.place(CLUB).locator("article").first).to_contain_text("Who knows?")
-        await visitor.open("Anna")
         await visitor.say("Anna", "/export")
         async with visitor.page.context.expect_page() as opened:
             await anna.locator("article.theirs a.attached").click()

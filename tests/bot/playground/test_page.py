@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
-from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -368,28 +367,6 @@ async def test_a_person_edits_only_a_message_of_a_person(site: Site) -> None:
     assert site.updates[-1]["edited_message"]["text"] == "on Tuesday"
 
 
-async def test_a_forward_follows_its_comment_and_keeps_its_origin(site: Site) -> None:
-    club = next(place for place in site.scene if place.is_group)
-    said = site.say("The <b>boat</b> is sold")
-    answer = await site.post(
-        "/say", at=ANNA, forward=str(said.id), to=club.conversation.tag, text="Look"
-    )
-    assert answer.headers["location"] == f"/?at={quote(club.conversation.tag, safe='')}"
-    comment, forwarded = club.messages
-    assert (comment.text, forwarded.text) == ("Look", "The <b>boat</b> is sold")
-    origin = site.updates[-1]["message"]["forward_origin"]
-    assert origin["sender_user"] == site.updates[0]["message"]["from"]
-    assert len(site.updates) == 3
-    assert "Forwarded from Anna" in await site.text(club.conversation.tag)
-
-
-async def test_a_message_is_not_forwarded_into_the_chat_of_somebody_else(site: Site) -> None:
-    said, ben = site.say("A secret"), site.scene.place("c:2:0")
-    assert '<option value="c:2:0">' not in await site.text(forward=str(said.id))
-    await site.post("/say", at=ANNA, forward=str(said.id), to="c:2:0")
-    assert ben.messages == []
-
-
 async def test_a_question_of_the_bot_is_answered_by_just_writing(site: Site) -> None:
     opened = "Reply to Ricordo: How should it read?"
     asked = await site.telegram.send(Destination(1), Part("How should it read?", force_reply=True))
@@ -416,7 +393,7 @@ async def test_a_draft_has_a_stop_button_that_tells_the_bot(site: Site) -> None:
 
 @pytest.mark.parametrize("number", ["x", "-1", "0", "9" * 5000, "٣"])
 async def test_a_message_that_is_not_there_is_ignored(site: Site, number: str) -> None:
-    for name in ("reply", "edit", "forward"):
+    for name in ("reply", "edit"):
         assert (await site.client.get("/", params={"at": ANNA, name: number})).status_code == 200
         await site.post("/say", at=ANNA, text=name, **{name: number})
     assert [message.text for message in site.scene.place(ANNA).messages] == ["reply"]

@@ -129,7 +129,7 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
     await page.show_draft(ANNA, 7, Part("1 2"))
     page.stop(page.place)
     kitchen = next(each for each in page.scene if each.topic)
-    page.forward(kitchen, page.place.speaker, question)
+    page.say(kitchen, page.place.speaker, "Look")
     files = [uploaded(b"OggS", "a.ogg", "audio/ogg"), uploaded(b"{}", "a.json", "text/json")]
     page.send_files(page.place, files, "Look")
     sent: list[Any] = list(page.updates.values())
@@ -140,9 +140,7 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
         "supergroup",
         *["private"] * 2,
     ]
-    press, said, edited, stop, forwarded, voice, document = (
-        list(each.values())[1] for each in sent
-    )
+    press, said, edited, stop, in_topic, voice, document = (list(each.values())[1] for each in sent)
     assert press["message"]["reply_markup"]["inline_keyboard"] == [
         [{"text": "yes", "callback_data": "ok"}]
     ]
@@ -151,8 +149,8 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
     assert [each["type"] for each in said["entities"]] == ["bot_command", "mention"]
     assert edited["edit_date"]
     assert (stop["draft_id"], stop["chat"]["id"]) == (7, 1)
-    assert forwarded["forward_origin"]["sender_user"]["username"] == "ricordo_bot"
-    assert (forwarded["chat"]["is_forum"], forwarded["message_thread_id"]) == (True, 2)
+    assert said["reply_to_message"]["from"]["username"] == "ricordo_bot"
+    assert (in_topic["chat"]["is_forum"], in_topic["message_thread_id"]) == (True, 2)
     assert (voice["caption"], voice["voice"]["file_size"]) == ("Look", 4)
     assert ("caption" in document, document["document"]["mime_type"]) == (False, "text/json")
     assert len({each["update_id"] for each in sent}) == len(sent)
