@@ -527,11 +527,11 @@ def test_opening_a_browser_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch)
 
     def text_browser(_: str) -> None:
         opened.set()
-        closed.wait(10)
+        closed.wait(60)
 
     monkeypatch.setattr("webbrowser.open", text_browser)
     open_browser("http://127.0.0.1/")
-    assert opened.wait(10)
+    assert opened.wait(60)
     closed.set()
 
 
