@@ -7,13 +7,14 @@ command must tolerate a repeat, and a command that ended in `StoreUnavailable` m
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from time import time
 from typing import Any, Self
 
 from redis import exceptions as untrusted
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.cluster import PipelineCommand
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, parse_url
+from redis.asyncio.connection import Connection, SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.connection import HiredisRespSerializer
@@ -48,6 +49,8 @@ class RedisClient:
         redis.set_response_callback("INFO", lambda response, **_: response)
         self.round_trips = 0  # a pipeline counts once
         self.max_connections = max_connections
+        # Of a Cluster, a pipeline goes to several nodes, one command after another.
+        self.is_cluster = isinstance(redis, RedisCluster)
         self._redis = redis
         self._free = asyncio.Semaphore(max_connections)
         self._shared: SharedTrip | None = None
@@ -83,7 +86,10 @@ class RedisClient:
     async def call(self, *command: Arg) -> Reply:
         """Send one command and return its reply; raise a `StoreError` if it was not done."""
         async with self._exchange(str(command[0])):
-            return await self._redis.execute_command(*command)
+            [reply] = await self._replies([command])
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         """Send commands in one round trip and return their replies, in order.
@@ -199,11 +205,6 @@ class RedisClient:
         pairs = (line.partition(":") for line in reply.decode().splitlines())
         return {name: value for name, colon, value in pairs if colon}
 
-    @property
-    def is_cluster(self) -> bool:
-        """Whether a pipeline goes to several nodes, one command after another."""
-        return isinstance(self._redis, RedisCluster)
-
     async def _exchanged(self, commands: Sequence[Command]) -> list[Reply]:
         """Send commands at once, or share a round trip if no connection is free.
 
@@ -239,16 +240,30 @@ class RedisClient:
         return trip.replies
 
     async def _replies(self, commands: Sequence[Command]) -> list[Reply]:
-        """Return replies; an error of the server stands in the place of its reply."""
-        if len(commands) == 1:
+        """Return replies; an error of the server stands in the place of its reply.
+
+        Without the SDK's own pipeline, which takes twice as many calls of functions.
+        """
+        redis: Any = self._redis
+        if self.is_cluster:  # one command alone, see `pipeline`
             try:
-                return [await self._redis.execute_command(*commands[0])]
-            except untrusted.NoScriptError as exc:
+                return [await redis.execute_command(*commands[0])]
+            except untrusted.ResponseError as exc:
                 return [exc]
-        pipe = self._redis.pipeline(transaction=False)
-        for command in commands:
-            pipe.execute_command(*command)
-        return await pipe.execute(raise_on_error=False)
+        pool = redis.connection_pool
+        connection = pool.get_available_connection()
+        send = partial(_sent, redis, connection, commands)
+        try:
+            # Data of an earlier command, or the end of the stream: the connection is of no use.
+            if not connection.is_connected or await connection.can_read():
+                async with asyncio.timeout(SOCKET_TIMEOUT_S):
+                    await pool.ensure_connection(connection)
+            replies: list[Reply] = await connection.retry.call_with_retry(
+                send, lambda _: connection.disconnect()
+            )
+        finally:
+            await pool.release(connection)
+        return replies
 
     @asynccontextmanager
     async def _exchange(self, name: str) -> AsyncIterator[None]:
@@ -277,6 +292,7 @@ class RedisClient:
 SOCKET_TIMEOUT_S = 5.0
 _SILENCE_S = 10.0
 """A channel that is silent for so long is asked whether its connection still works."""
+_pack: Any = HiredisRespSerializer().pack
 URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
     f"ssl_{name}"
     for name in ("ca_certs", "ca_data", "cert_reqs", "certfile", "check_hostname", "keyfile")
@@ -300,14 +316,30 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
         "max_connections": max_connections,
         "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3, retried),
-        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": SOCKET_TIMEOUT_S,
     }
     kind = options.pop("connection_class", Connection)
     if tls := kind is SSLConnection:
         options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
     if scheme.endswith("+cluster"):
-        return RedisCluster(ssl=tls, **options)
-    return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))
+        return RedisCluster(ssl=tls, socket_timeout=SOCKET_TIMEOUT_S, **options)
+    # `_sent` has the time limit. With one of its own the SDK makes a task for each round trip.
+    return Redis.from_pool(ConnectionPool(kind, socket_timeout=None, **options))
+
+
+async def _sent(redis: Redis, connection: Any, commands: Sequence[Command]) -> list[Reply]:
+    """Send commands, packed in C, over a connection that is silent for at most a few seconds."""
+    now, replies = asyncio.get_running_loop().time, list[Reply]()
+    async with asyncio.timeout(SOCKET_TIMEOUT_S) as limit:
+        packed = [piece for command in commands for piece in _pack(*command)]
+        await connection.send_packed_command(packed)
+        for command in commands:
+            try:
+                replies.append(await redis.parse_response(connection, str(command[0])))
+            except untrusted.ResponseError as exc:
+                replies.append(exc)
+            limit.reschedule(now() + SOCKET_TIMEOUT_S)
+    return replies
 
 
 async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[bytes]:
@@ -318,7 +350,8 @@ async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[
     if isinstance(redis, RedisCluster):
         await redis.initialize()
     async with redis.pubsub() as subscription:
-        await subscription.subscribe(channel)
+        async with asyncio.timeout(SOCKET_TIMEOUT_S):
+            await subscription.subscribe(channel)
         is_asked = False
         while True:
             message = await subscription.get_message(timeout=_SILENCE_S)
@@ -334,16 +367,3 @@ async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[
                 yield b""
             elif message["type"] == "message":
                 yield message["data"]
-
-
-def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Return a connection class that packs commands in C, in less than half the time.
-
-    The SDK does the same for its blocking connections. A Cluster chooses its connections itself.
-    """
-
-    class WritingInC(kind):  # type: ignore[misc, valid-type]
-        def pack_command(self, *args: Any) -> Any:
-            return HiredisRespSerializer().pack(*args)
-
-    return WritingInC

@@ -130,6 +130,8 @@ class NamelessScript(Script):
 class SimulatedRedisClient(RedisClient):
     """One process's client; other processes may run between the commands of its pipelines."""
 
+    is_cluster = False  # a pipeline is one round trip here
+
     def __init__(
         self, server: SharedServer, process: Process, chance: Chance, loop: VirtualLoop
     ) -> None:
@@ -165,11 +167,6 @@ class SimulatedRedisClient(RedisClient):
         await self._process.travel(self._chance.latency())
         for key in self._server.keys_like(pattern):
             yield key.decode()
-
-    @property
-    def is_cluster(self) -> bool:
-        """Return false: a pipeline is one round trip here."""
-        return False
 
     def script(self, source: str) -> Script:
         """Make a Lua text callable, without the digest that only a real server needs."""

@@ -175,6 +175,17 @@ async def test_no_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None
             await RedisClient.open(url)
 
 
+async def test_a_silent_connection_is_given_up_before_the_call(
+    own_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await RedisClient.open(own_server.url)
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 10_000)
+    monkeypatch.setattr(redis_client, "SOCKET_TIMEOUT_S", 0.1)
+    with pytest.raises(StoreUnavailable):
+        await client.call("BLPOP", "no such list", 0)
+    await client.close()
+
+
 async def test_the_client_reconnects_after_the_server_closed_the_connection(
     store: RedisClient,
     valkey_server: ValkeyServer,
