@@ -10,8 +10,9 @@ The bodies of answers are bounded: a server may send too much, or little that un
 """
 
 import asyncio
+import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, cached_property
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpcore2
 import httpx2
+import orjson
 from httpx2 import ByteStream
 
 from bot.http_client import read_within, trusted
@@ -136,7 +138,8 @@ class ModelClient:
             stream = await self._client.post(
                 path,
                 cast_to=object,
-                body=body,
+                body=None if file is None else body,
+                content=_json(body) if file is None else None,
                 files=None if file is None else {"file": file},
                 options=options,
                 stream=True,
@@ -193,6 +196,14 @@ async def open_client(
         timeout=timeouts(timeout_s),
     ) as http:
         yield ModelClient(http, base_url, key, timeout_s, retries=retries, api=api)
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    """Return the JSON that the SDK would write, in a tenth of its time."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # a number of more than 64 bits, as the schema of a tool may have
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def timeouts(silence_s: float) -> httpx2.Timeout:
