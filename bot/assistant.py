@@ -253,12 +253,13 @@ def turn_worker(
         [note for feature in features for note in feature.notes],
         [finish for feature in features for finish in feature.finishes],
     )
-    files = [step for feature in features for step in feature.steps]
+    reads = [each for feature in features for each in feature.reads.items()]
     steps = [  # the first one with an answer gives it
         RevisionStep(memory, chat, quota, sentences, services.learn).answer,
         CommandStep(commands, sentences, services.admission).answer,
         quota.answer,
-        FileSteps(files, permits, services.files, services.at_work, sentences).answer,
+        *(step for feature in features for step in feature.steps),
+        FileSteps(reads, permits, services.files, services.at_work, sentences).answer,
         agent.answer,
     ]
     turn = TurnRunner(

@@ -21,7 +21,7 @@ from bot.prompt.assemble import UseSystemPrompt
 from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.chat import Chat
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, MediaKind
 from bot.turn.answer import AnswerStep, DraftOf, FileFetcher, TypingIndicator
 from bot.turn.notes import Finish, Note
 from bot.turn.observers import Watcher
@@ -145,8 +145,9 @@ class Feature:
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)  # of no command, by verb
     switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`
     arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake
-    steps: Sequence[AnswerStep] = ()  # read what a message brings, behind commands and quotas
-    suffixes: Collection[str] = ()  # of the files that the steps read whatever type these claim
+    steps: Sequence[AnswerStep] = ()  # asked for each message, behind commands and quotas
+    reads: Mapping[MediaKind, AnswerStep] = field(default_factory=dict)  # read files of these kinds
+    suffixes: Collection[str] = ()  # of the files that these read whatever type they claim
     tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run

@@ -32,7 +32,7 @@ from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused, TelegramError
-from bot.telegram.updates import MEDIA, IncomingMessage, SentFile
+from bot.telegram.updates import MEDIA, IncomingMessage, MediaKind, SentFile
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
@@ -183,8 +183,7 @@ class Answerer:
                             return outbox
                         case Request() as request:
                             pass
-            no_step = LookupError("no step answers")
-            return self._failed(request, log.error, no_step)
+            return self._failed(request, log.error, LookupError("no step answers"))
         except (LeaseLost, StoreError):
             raise
         except PicturesDeclined as error:
@@ -333,26 +332,28 @@ class FileFetcher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileSteps:
-    """Runs the steps that read files, and then gives the permits for files back."""
+    """Has the files of a message read, and then gives the permits for files back."""
 
-    steps: Sequence[AnswerStep]
+    reads: Sequence[tuple[MediaKind, AnswerStep]]  # the steps that read files of this kind
     permits: Permits
     files: FileFetcher
     at_work: TypingIndicator
     sentences: Sentences
 
-    async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request:
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request | None:
         """Return what there is to say about the files, or the request with what they hold.
 
         Off the record no file is read. One that is refused, or that no step reads, gets a sentence.
         Notes of the steps are said at once if there is nothing to answer.
         """
-        has_media = any(each.kind in MEDIA for each in request.updates)
+        kinds = {each.kind for each in request.updates}
+        if kinds.isdisjoint(MEDIA):
+            return None
         try:
             if request.last.is_file and not request.uses_memory:
                 return notice(request, self.sentences, "off.no_files")
-            async with self.at_work.shown(request) if has_media else nullcontext():
-                for step in self.steps:
+            async with self.at_work.shown(request):
+                for step in [step for kind, step in self.reads if kind in kinds]:
                     match await step(request, history):
                         case Outbox() as outbox:
                             return outbox
@@ -370,7 +371,6 @@ class FileSteps:
             await self.permits.end(request.run, "uploads")
         if request.message.text or request.pictures:
             return request
-        if request.run.media_notes:
-            return Outbox(request.to, render("\n\n".join(request.run.media_notes)))
+        said = render("\n\n".join(request.run.media_notes))
         key = self.sentences.known(f"unsupported.{request.last.kind}")
-        return notice(request, self.sentences, key)
+        return Outbox(request.to, said or self.sentences.say(request.language, key))

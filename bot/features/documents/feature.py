@@ -71,7 +71,7 @@ def feature(services: Services) -> Feature:
     return Feature(
         name="documents",
         commands=[BotCommand("documents", listed.show, buttons={DocumentList.verb: listed.press})],
-        steps=[upload.answer],
+        reads={"document": upload.answer},
         suffixes=SUFFIXES,
         behaviors=[TextRag(memory.scopes, memory.tokens, options)],
         ways=["way_file"],
@@ -151,7 +151,7 @@ class UploadStep:
         older one of its name.
         """
         sent, conversation = request.last, history.conversation
-        if sent.file is None or not sent.is_file:
+        if sent.file is None:
             return None
         language, say = request.language, self._sentences.say
         format_of(sent.file.name, sent.file.mime_type)  # before it is fetched

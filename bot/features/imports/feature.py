@@ -66,7 +66,7 @@ def feature(services: Services) -> Feature:
         "import", imports.say_how, "private", buttons, takes_file=True, section="memory"
     )
     answer = partial(imports.answer, features=services.features)
-    return Feature(name="imports", commands=[command], steps=[answer])
+    return Feature(name="imports", commands=[command], reads={"document": answer})
 
 
 class Importing:
@@ -123,7 +123,7 @@ class Importing:
         `StoreError`, or `LeaseLost` if something was erased meanwhile.
         """
         sent, file = request.last, request.last.file
-        if file is None or not sent.is_file:
+        if file is None:
             return None
         is_talk = bool(file.pasted) or _may_be_export(file, features)
         if is_talk and sent.is_group:

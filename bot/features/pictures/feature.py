@@ -44,7 +44,7 @@ def feature(services: Services) -> Feature:
 
     return Feature(
         name="pictures",
-        steps=[step.answer],
+        reads={"photo": step.answer},
         around=[describing],
         notes=[step.below],
         tools=[SEND_PHOTO_AGAIN] if detail else [],
@@ -65,14 +65,12 @@ class PictureStep:
     sentences: Sentences
 
     async def answer(self, request: Request, history: ChatHistory) -> Request | None:
-        """Return the request with its pictures, None if there are none.
+        """Return the request with its pictures, None if none can be shown.
 
         A picture whose album was answered before says so, also in the history. Raise
         `TelegramError` if Telegram cannot be reached.
         """
         photos = [each for each in request.updates if each.kind == "photo"][:MAX_PICTURES]
-        if not photos:
-            return None
         left = _MAX_FETCHED_BYTES
         max_bytes = min(MAX_SHOWN_BYTES, _MAX_SHOWN_BYTES // len(photos))
 

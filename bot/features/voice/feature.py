@@ -73,7 +73,7 @@ def feature(services: Services) -> Feature:
     return Feature(
         name="voice",
         buttons={_MISHEARD: partial(ask_what_was_said, edits)},
-        steps=[hearing.answer],
+        reads={"voice": hearing.answer},
         notes=[partial(misheard_button, services.sentences)],
         finishes=finishes,
         ways=["way_voice"] if transcriber else [],
@@ -95,8 +95,6 @@ class VoiceStep:
         Raise `ModelError` or `TelegramError` if the servers cannot be reached.
         """
         sounds = [each for each in request.updates if each.kind == "voice"]
-        if not sounds:
-            return None
         heard = await read_media(request, sounds, self._words, self.sentences, "voice")
         if not heard:
             return None

@@ -156,7 +156,7 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
     services = services_of(memory)
     files, at_work, sentences = services.files, services.at_work, services.sentences
-    file_steps = FileSteps([listen, read], permits, files, at_work, sentences)
+    file_steps = FileSteps([("voice", listen), ("voice", read)], permits, files, at_work, sentences)
     assert await file_steps.answer(request, here)
     assert steps == ["heard", "read"]
     assert permits.take(turn(2, 1, sound(0)))
