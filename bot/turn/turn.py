@@ -9,7 +9,7 @@ that tries once more. Attempts are counted beside errors: a process that dies ca
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,10 +71,8 @@ class TurnRunner:
             if is_given_up(opened):
                 outbox = await self.give_up(opened)
                 # The notice replaces the reply, so nothing of the reply counts as sent.
-                delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
-                committed = await self._commit(opened, delivery, [], Closing())
-                _log_closed(opened, outbox, delivery, began)
-                return committed
+                given_up = replace(opened, sending=0, sent=())
+                return await self._close(given_up, None, outbox, began)
             request = unpack(opened, self.histories.tokens)
             if (session := opened.off_record) and not request.uses_memory:
                 said = () if request.last.begins_session else session.said
@@ -93,54 +91,17 @@ class TurnRunner:
                     outbox = await answer(request, history)
                     observe(StepBegan("outbox"))
                     outbox = await self._stored(opened, request, outbox)
-                return await self._finish(opened, request, history, outbox, began)
+                if outbox.heard:  # words of sounds and photos, for the history
+                    request = with_words(request, outbox.heard, self.histories.tokens)
+                committed = await self._close(opened, request, outbox, began)
+                await self._after(request, history, outbox, committed)
             except LeaseLost:
                 raise  # another process may run the turn already, so no hook is called
             except Exception:
                 if request.uses_memory and request.last.kind != "command":
                     await self.behaviors.on_suspend(call_context_of(request.last, conversation))
                 raise
-
-    async def _finish(
-        self, opened: OpenTurn, request: Request, history: ChatHistory, outbox: Outbox, began: float
-    ) -> Committed:
-        """Deliver and commit a reply; learn from the turn, and call the hooks of its end.
-
-        A command that ends the session is a turn without messages: it resumes and ends here. With
-        words behind the command its messages belong to the next session.
-        """
-        if outbox.heard:  # words of sounds and photos, for the history
-            request = with_words(request, outbox.heard, self.histories.tokens)
-        self.observe(StepBegan("delivery"))
-        delivery = await self._deliver(opened, outbox)
-        self.observe(StepBegan("commit"))
-        messages = self._to_remember(request, outbox, delivery)
-        closing = Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
-        if not request.uses_memory:
-            closing = Closing(outbox.ends_session, uses_memory=False)
-        elif request.last.is_task and delivery.outcome == "undeliverable":
-            # A task ends with its chat, like other due work: nobody would see its answer.
-            id_, _ = due_task(request.last.update_id, time.time())
-            task = WorkItem(request.last.sender.id, "", id=id_)
-            work = WorkChanges(cancelled=[task]).encode()
-            closing = Closing(outbox.ends_session, work=work)
-        committed = await self._commit(opened, delivery, messages, closing)
-        if messages and request.uses_memory:
-            history.committed(messages, committed.exchange, committed.first_seq)
-        self.observe(StepBegan("after"))
-        if request.uses_memory and (messages or outbox.ends_session):
-            self.learn(history.conversation)
-            call_context = call_context_of(request.last, history.conversation)
-            if outbox.ends_session:
-                if not messages:
-                    await self.behaviors.on_resume(call_context)
-                await self.behaviors.on_conversation_checkpoint(call_context)
-            for message in messages:
-                if message.role == "assistant":
-                    await self.behaviors.on_new_message(call_context, message)
-            await self.behaviors.on_suspend(call_context)
-        _log_closed(opened, outbox, delivery, began)
-        return committed
+            return committed
 
     async def _stored(self, opened: OpenTurn, request: Request, outbox: Outbox) -> Outbox:
         """Store a reply with what its turn knows: a new session, what was heard, what it replaces.
@@ -173,31 +134,58 @@ class TurnRunner:
         await self.turns.write_outbox(opened, stored, smaller.questions)
         return smaller
 
-    async def _deliver(self, opened: OpenTurn, outbox: Outbox) -> Delivery:
+    async def _close(
+        self, opened: OpenTurn, request: Request | None, outbox: Outbox, began: float
+    ) -> Committed:
+        """Deliver a reply and commit the turn; without a `request` nothing of it is remembered."""
+        self.observe(StepBegan("delivery"))
         mark = partial(self.turns.mark_sending, opened)
         try:
-            return await self.deliverer.deliver(outbox, opened.sending, opened.sent, mark)
+            delivery = await self.deliverer.deliver(outbox, opened.sending, opened.sent, mark)
         except Parked as parked:
             await self.turns.park(opened, int(parked.pause_s * 1000))
             raise
-
-    async def _commit(
-        self, opened: OpenTurn, delivery: Delivery, messages: Sequence[Message], closing: Closing
-    ) -> Committed:
+        self.observe(StepBegan("commit"))
+        messages, closing = list[Message](), Closing()
+        if request:
+            messages, closing = self._to_store(request, outbox, delivery)
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = self.turns.commit(opened, messages, cursor, closing=closing)
-        return await self.deliverer.guard(
+        committed = await self.deliverer.guard(
             delivery.chat_id, delivery.in_doubt, commit, delivery.edited
         )
+        log.info(
+            "turn closed",
+            outcome=delivery.outcome,
+            messages=len(opened.entries),
+            parts=len(outbox.parts),
+            attempts=opened.attempts,
+            seconds=round(time.monotonic() - began, 3),
+        )
+        return committed
 
-    def _to_remember(self, request: Request, outbox: Outbox, delivery: Delivery) -> list[Message]:
-        """Return what enters the history: the messages, and a delivered reply that is no notice."""
+    def _to_store(
+        self, request: Request, outbox: Outbox, delivery: Delivery
+    ) -> tuple[list[Message], Closing]:
+        """Return the messages that enter the history, and what else the commit writes.
+
+        A reply enters it if it was delivered and is no notice.
+        """
+        closing = Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
+        if not request.uses_memory:
+            closing = Closing(outbox.ends_session, uses_memory=False)
+        elif request.last.is_task and delivery.outcome == "undeliverable":
+            # A task ends with its chat, like other due work: nobody would see its answer.
+            id_, _ = due_task(request.last.update_id, time.time())
+            task = WorkItem(request.last.sender.id, "", id=id_)
+            work = WorkChanges(cancelled=[task]).encode()
+            closing = Closing(outbox.ends_session, work=work)
         if not request.message.text or outbox.is_unread:
-            return []
+            return [], closing
         if outbox.is_refused:
-            return [replace(message, is_refused=True) for message in request.messages]
+            return [replace(each, is_refused=True) for each in request.messages], closing
         if not outbox.said or delivery.outcome == "undeliverable":
-            return [*request.messages]
+            return [*request.messages], closing
         reply = Message(
             seq=0,
             exchange=0,
@@ -209,18 +197,31 @@ class TurnRunner:
             is_first_party=not outbox.is_untrusted,
             used=outbox.used,
         )
-        return [*request.messages, reply]
+        return [*request.messages, reply], closing
 
+    async def _after(
+        self, request: Request, history: ChatHistory, outbox: Outbox, committed: Committed
+    ) -> None:
+        """Learn from a turn that is committed, and call the hooks of its end.
 
-def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:
-    log.info(
-        "turn closed",
-        outcome=delivery.outcome,
-        messages=len(opened.entries),
-        parts=len(outbox.parts),
-        attempts=opened.attempts,
-        seconds=round(time.monotonic() - began, 3),
-    )
+        A command that ends the session is a turn without messages: it resumes and ends here. With
+        words behind the command its messages belong to the next session.
+        """
+        messages = committed.messages
+        if messages and request.uses_memory:
+            history.committed(messages, committed.exchange, committed.first_seq)
+        self.observe(StepBegan("after"))
+        if request.uses_memory and (messages or outbox.ends_session):
+            self.learn(history.conversation)
+            call_context = call_context_of(request.last, history.conversation)
+            if outbox.ends_session:
+                if not messages:
+                    await self.behaviors.on_resume(call_context)
+                await self.behaviors.on_conversation_checkpoint(call_context)
+            for message in messages:
+                if message.role == "assistant":
+                    await self.behaviors.on_new_message(call_context, message)
+            await self.behaviors.on_suspend(call_context)
 
 
 MAX_FAILURES = 3
