@@ -219,10 +219,12 @@ class TurnStore:
         if (messages or closing.ends_session) and closing.uses_memory:
             # There is something to learn. A note without a commit does no harm, so it goes first.
             noted = [("ZADD", store.keys.learning, due, lease.conversation.tag)]
-        added, cancelled = asked.get("work", ((), ()))
-        looks = first_looks(store.keys.work, lease.conversation, added, store.client.now())
-        for id_ in cancelled:
-            await store.journal.note_work(lease.conversation, id_)  # no restore brings it back
+        looks, cancelled = list[Command](), list[str]()
+        if work := asked.get("work"):
+            added, cancelled = work
+            looks = first_looks(store.keys.work, lease.conversation, added, store.client.now())
+            for id_ in cancelled:
+                await store.journal.note_work(lease.conversation, id_)  # no restore brings it back
         asked_at = asyncio.get_running_loop().time()
         # `looks` put items into the index: first, so that after a crash none is missing there, and
         # once more, because another process may have looked too early and removed the entry.
