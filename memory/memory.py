@@ -10,7 +10,7 @@ from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting, MemorySwitch
 from memory.erasure.jobs import Jobs
 from memory.erasure.questions import Questions
-from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
+from memory.learning.learner import ConversationLearner
 from memory.learning.tool_writes import ToolWriter
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
@@ -24,7 +24,7 @@ from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Keys
 from memory.store.store import Scripts, Store, take_layout
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
@@ -84,30 +84,13 @@ class Memory:
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.scopes)
         self.histories = HistoryParts(self.scopes, tokens, self.scopes.questions, options.tail)
-        self._vectors = VectorLearner(self.scopes, embedder) if embedder else None
-        self.asked_for: set[Scope] = set()  # `learn` does not wait for a pause in these
-        self.enable_learning(LearningConfig())
-
-    def enable_learning(self, config: LearningConfig) -> None:
-        """Let behaviors learn from now on; before this only vectors are learned."""
-        self.tool_writer = ToolWriter(self.scopes, self.correcting, config.with_domain)
-        self._learner = ConversationLearner(self.histories, self.tool_writer, self._vectors, config)
+        self.tool_writer = ToolWriter(self.scopes, self.correcting)
+        vectors = VectorLearner(self.scopes, embedder) if embedder else None
+        self.learner = ConversationLearner(
+            self.histories, self.tool_writer, vectors, self.turns.learning_due
+        )
+        self.learn, self.enable_learning = self.learner.learn, self.learner.enable
 
     def ready_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of conversations."""
         return ReadyQueue(self.client, self.scripts, self.keys.ready_queue)
-
-    async def learn(self, conversation: Scope) -> LearningRound:
-        """Learn what is due in a conversation.
-
-        Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
-        """
-        noted = self.turns.learning_due.pop(conversation, None)
-        is_asked_for = conversation in self.asked_for
-        self.asked_for.discard(conversation)
-        try:
-            return await self._learner.run_round(conversation, noted, is_asked_for=is_asked_for)
-        except Exception:
-            if is_asked_for:
-                self.asked_for.add(conversation)
-            raise

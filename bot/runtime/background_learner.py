@@ -26,7 +26,7 @@ _MAX_AFTER = 20
 """What has found no permit by then waits for the next learning."""
 
 Learn = Callable[[Scope], Awaitable[LearningRound]]
-"""Learns what is due in a conversation; raises the errors of `Memory.learn`."""
+"""Learns what is due in a conversation; raises the errors of `ConversationLearner.learn`."""
 
 
 AfterLearning = Callable[[Scope], Awaitable[bool]]

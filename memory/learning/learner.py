@@ -5,7 +5,7 @@ moves in the same step that writes what was learned up to it, so nothing is lear
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import inf, isfinite
@@ -72,30 +72,46 @@ class ConversationLearner:
         parts: HistoryParts,
         writer: ToolWriter,
         vectors: VectorLearner | None,
-        config: LearningConfig,
+        due: MutableMapping[Scope, float],
     ) -> None:
-        self._scopes, self._store = parts.scopes, parts.scopes.store
+        self._parts, self._scopes, self._store = parts, parts.scopes, parts.scopes.store
         self._vectors = vectors
-        self._model = config.model
-        self._model_name = config.model_name
-        self._behaviors = tuple(config.behaviors)
         self._writer = writer
-        self._batches = BatchLearner(parts.scopes, parts.tokens, self._behaviors)
+        self._due = due  # `TurnStore.learning_due`
+        self.asked_for: set[Scope] = set()  # somebody looks at what was learned in these
+        self.enable(LearningConfig())
 
-    async def run_round(
-        self, conversation: Scope, noted: float | None = None, *, is_asked_for: bool = False
-    ) -> LearningRound:
+    def enable(self, config: LearningConfig) -> None:
+        """Let behaviors learn from now on; before this only vectors are learned."""
+        self._model, self._model_name = config.model, config.model_name
+        self._behaviors = tuple(config.behaviors)
+        self._batches = BatchLearner(self._scopes, self._parts.tokens, self._behaviors)
+        self._writer.with_domain = config.with_domain
+
+    async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
-        `noted`: the due time that this process has just stored with a turn. Nothing is done and
-        nothing is sent if all can wait until then. `is_asked_for`: somebody looks at what was
-        learned, so no behavior waits for more turns or for a pause; synopses still wait for the end
-        of the session. If a model fails, first do all that does not need it, then raise
-        `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written stays. A stored due
-        time moves to the next attempt. A failure of this conversation alone doubles the wait.
+        Nothing is done and nothing is sent if all can wait until the due time that this process has
+        just stored with a turn. In a conversation that is `asked_for` no behavior waits for more
+        turns or for a pause; synopses still wait for the end of the session. If a model fails,
+        first do all that does not need it, then raise `InternalModelUnavailable` or
+        `EmbeddingsUnavailable`. What was written stays. A stored due time moves to the next
+        attempt. A failure of this conversation alone doubles the wait.
         """
-        if noted is not None and not is_asked_for and await self._can_wait(conversation, noted):
-            return LearningRound()
+        noted = self._due.pop(conversation, None)
+        is_asked_for = conversation in self.asked_for
+        self.asked_for.discard(conversation)
+        try:
+            if noted is not None and not is_asked_for and await self._can_wait(conversation, noted):
+                return LearningRound()
+            return await self._learn_now(conversation, is_asked_for=is_asked_for)
+        except Exception:
+            if is_asked_for:
+                self.asked_for.add(conversation)
+            raise
+
+    async def _learn_now(self, conversation: Scope, *, is_asked_for: bool) -> LearningRound:
+        """Hold the lease while everything that is due is learned, then move the due time."""
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
         taking = {"token": token, "lease_ms": _LEASE_MS}

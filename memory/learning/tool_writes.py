@@ -120,10 +120,10 @@ class ToolWriter:
     `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
     """
 
-    def __init__(self, scopes: Scopes, correcting: Correcting, with_domain: WithDomain) -> None:
+    def __init__(self, scopes: Scopes, correcting: Correcting) -> None:
         self._scopes = scopes
         self._correcting = correcting
-        self._with_domain = with_domain
+        self.with_domain: WithDomain = without_domain
 
     async def answer(
         self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool, text: str = ""
@@ -186,7 +186,7 @@ class ToolWriter:
         if again.answer:
             raise NotWritten("answered")  # by another press meanwhile
         if answer == "kept" and isinstance(write, SetDomain):
-            left.append(State(self._with_domain(here.state, write.fields)))
+            left.append(State(self.with_domain(here.state, write.fields)))
         await self._scopes.write(here, Write(topic, [answered, *left]))
         if is_apart:
             facts = await self._scopes.read(facts.scope)
@@ -233,7 +233,7 @@ class ToolWriter:
             elif write.asks_first:
                 fields += waiting(here, write, requested.seq, progress.now)
             elif isinstance(write, SetDomain):
-                state = self._with_domain(state, write.fields)
+                state = self.with_domain(state, write.fields)
             elif isinstance(write, Remember):
                 entries += remembered(write, requested.seq, here, facts, progress.now)
         if state != here.state:

@@ -159,7 +159,7 @@ class MemoryEntries:
 
         for scope in {conversation, conversation.facts_scope}:
             await self._histories.scopes.update(scope, decide)
-        self._memory.asked_for.add(conversation)
+        self._memory.learner.asked_for.add(conversation)
         self._services.learn(conversation)
 
     def _states(self, language: str, stats: ConversationStats, zone: str) -> list[str]:

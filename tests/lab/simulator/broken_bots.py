@@ -10,7 +10,6 @@ from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
 from bot.turn.turn import MAX_FAILURES
 from memory.erasure.forgetting import Forgetting
-from memory.learning.learner import LearningConfig
 from memory.message import Message
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
@@ -146,9 +145,7 @@ def never_learning(bot: SimulatedBot) -> None:
 
 def falsely_learning(bot: SimulatedBot) -> None:
     """Learn without an embedder, and report that everything is learned."""
-    bot.memory._vectors = None
-    bot.memory.enable_learning(LearningConfig())
-    bot._learner._learn_from = bot.memory.learn
+    bot.memory.learner._vectors = None
 
 
 def obedient(bot: SimulatedBot) -> None:

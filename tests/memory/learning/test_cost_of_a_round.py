@@ -55,17 +55,18 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
         WireTap(valkey_server.port) as tap,
         talking(settings, tokens, tap.url) as (talk, tape),
     ):
-        learn = talk.memory._learner.run_round
+        learn = talk.memory.learn
         # A process sends the text of a script with its first call. This one is called once an hour.
         await talk.memory.store.run("touch", HERE.facts_scope, {"ttl_s": 1})
 
-        async def counted(scope: Scope, noted: float | None, **_: bool) -> LearningRound:
+        async def counted(scope: Scope) -> LearningRound:
             if has_writes := tape.turn % WRITES_EVERY == 0:
+                talk.memory.turns.learning_due.clear()
                 wanted = Remember(f"Clara has {tape.turn} boats")
                 waiting = ToolWrites(str(tape.turn), 1, (wanted,))
                 await set_learned(talk.memory, HERE, {waiting.name: waiting.stored})
             commands, begun = commands_of(valkey_server), len(tap.passed)
-            done = await learn(scope, None if has_writes else noted)
+            done = await learn(scope)
             if tape.turn >= WARM_FROM:
                 trips = tap.passed[begun:]
                 vectors = VECTOR_BYTES * (done.messages + done.records)
@@ -74,7 +75,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
                 costs.append(Cost(done.calls > 0, has_writes, len(trips), nbytes, used))
             return done
 
-        monkeypatch.setattr(talk.memory._learner, "run_round", counted)
+        monkeypatch.setattr(talk.memory, "learn", counted)
         for each in conversation(TURNS, "brisk", made_up_topics()):
             await talk.exchange(each)
     asked = [each for each in costs if each.is_asked and not each.has_writes]

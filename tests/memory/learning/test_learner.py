@@ -233,7 +233,7 @@ async def test_what_people_ask_to_see_is_learned_without_waiting_for_a_pause(
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=9)], model))
     assert (await talk_and_learn(memory, "one")).calls == 0
-    memory.asked_for.add(HERE)
+    memory.learner.asked_for.add(HERE)
     assert [(await memory.learn(HERE)).calls for _ in range(2)] == [1, 0]
     assert (await talk_and_learn(memory, "two")).calls == 0
 
@@ -246,10 +246,10 @@ async def test_a_look_during_a_round_has_the_next_round_learn(
 
     async def second_look() -> None:
         await talk(memory, "two")
-        memory.asked_for.add(HERE)
+        memory.learner.asked_for.add(HERE)
 
     model.parts, model.meanwhile = {"notes": {"text": "n"}}, second_look
-    memory.asked_for.add(HERE)
+    memory.learner.asked_for.add(HERE)
     await memory.learn(HERE)
     await memory.learn(HERE)
     assert any("two" in content for _, content in model.asked)

@@ -110,7 +110,7 @@ async def test_what_was_said_just_now_is_learned_at_once_for_the_next_look(memor
     learned: list[Scope] = []
     services = replace(services_of(memory), learn=learned.append)
     await MemoryEntries(services).look(HERE, 1)
-    assert (learned, memory.asked_for) == ([HERE], {HERE})
+    assert (learned, memory.learner.asked_for) == ([HERE], {HERE})
 
 
 @pytest.mark.parametrize("learn", ["facts", "off"])
