@@ -34,7 +34,7 @@ from bot.runtime.maintenance import Maintenance, repeat, watches
 from bot.runtime.process import EVERYTHING, Duty, is_done_before, memory_options, open_store
 from bot.runtime.web import WebServer, health_routes
 from bot.runtime.work import WorkLoop, work_of
-from bot.telegram.bot_api import BotIdentity, TelegramClient
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
@@ -108,7 +108,6 @@ class App:
         self._observe: Observer = all_of(self._observers)
         self._health = TelegramHealth()
         self._intake: Intake | None = None
-        self._me: BotIdentity | None = None
         self._webhook = webhook_of(settings) if duty.takes_in else None
         self._polls = duty.takes_in and self._webhook is None
 
@@ -138,7 +137,7 @@ class App:
                 Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,
                 env_file="" if outside.observer else ".env",
-                me=self._account,
+                me=self._health.account,
                 name_of=partial(short_name, secret_of(settings.telegram_bot_token) or ""),
                 takes_in=self._duty.takes_in,
                 works=self._duty.works,
@@ -158,7 +157,7 @@ class App:
             await stack.enter_async_context(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))
             if await is_done_before(stopping, started):
-                self._me = started.result()
+                started.result()  # raises what prevents the start
                 await self._serve(services, telegram, assistant, learner, stopping)
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
@@ -172,11 +171,6 @@ class App:
             outcome = "accepted"
         finally:
             self._observe(UpdateHandled(outcome))
-
-    def _account(self) -> BotIdentity:
-        if self._me is None:
-            raise NotAccepted
-        return self._me
 
     async def _serve(
         self,

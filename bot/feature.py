@@ -21,6 +21,7 @@ from bot.prompt.assemble import UseSystemPrompt
 from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.chat import Chat
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.updates import IncomingMessage, MediaKind
 from bot.turn.answer import AnswerStep, DraftOf, FileFetcher, TypingIndicator
 from bot.turn.notes import Finish, Note
@@ -40,10 +41,6 @@ from memory.work.item import WorkItem
 S = TypeVar("S", bound=Settings)
 Subcommands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 """The commands of `python -m bot`, to which the `command_line.py` of a feature adds its own."""
-
-
-def _not_serving() -> BotIdentity:
-    raise RuntimeError("asked for the account of a bot that does not serve yet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +78,7 @@ class Services:
     notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
     env_file: str = ""  # the file that a reload reads; "" in the playground, which has none
-    me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
+    me: Callable[[], BotIdentity] = TelegramHealth().account  # our account, once the bot serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
     takes_in: bool = True  # whether this process takes updates in
     works: bool = True  # whether this process runs turns and learns

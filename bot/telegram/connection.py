@@ -13,7 +13,7 @@ from typing import TypeVar
 import structlog
 
 from bot.telegram.bot_api import BotIdentity
-from bot.telegram.errors import DeliveryError, FloodWait, Refused, TelegramError
+from bot.telegram.errors import DeliveryError, FloodWait, NotAccepted, Refused, TelegramError
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits for so many seconds."""
@@ -43,6 +43,12 @@ class TelegramHealth:
     def age(self, at: float | None) -> int | None:
         """Return the seconds since `at`, None if `at` is None."""
         return None if at is None else max(0, round(self.clock() - at))
+
+    def account(self) -> BotIdentity:
+        """Return our account; raise `NotAccepted` until Telegram has said who we are."""
+        if self.identity is None:
+            raise NotAccepted
+        return self.identity
 
     def refused_a_field(self) -> None:
         """Count a message of which the library refused a field: its rest was read."""
