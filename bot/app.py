@@ -55,6 +55,7 @@ log = structlog.get_logger(__name__)
 
 _TURNS_GRACE_S = 12
 _LEARNING_GRACE_S = 2
+_LOAD_AFTER_S = 0.5  # the first poll goes out first; a call that comes sooner loads the SDK itself
 
 
 @asynccontextmanager
@@ -198,7 +199,8 @@ class App:
             deliverer = Deliverer(chat, settings.send_timeout_s, memory.exporter.export, observe)
             serves = services.admission.serves
             due_work = WorkLoop(memory.work, kinds, deliverer, settings.lease_s, serves)
-            running += [worker.run(), maintenance.run(), due_work.run(), services.models.load()]
+            loading = services.models.load(_LOAD_AFTER_S)
+            running += [worker.run(), maintenance.run(), due_work.run(), loading]
         running += [task() for each in features for task in each.tasks]
         tasks = [asyncio.create_task(each) for each in running]
         taking_in: list[asyncio.Task[None]] = []

@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bot.model.call import ChatModel, ModelObserver, Posts
@@ -20,8 +19,6 @@ from memory.text.internal_model import InternalModel
 
 _EMBEDDING_TIMEOUT_S = 10.0
 _SILENCE_S = 30.0
-_LOAD_AFTER_S = 0.5
-"""The first poll goes out first. A call that comes sooner loads the SDK itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +32,8 @@ class Models:
     conditions: Sequence[ModelCondition]  # tell which models fail
     client: Posts  # further models are on its connections
     observers: Sequence[ModelObserver] = ()
-    # Prepares what the first call needs.
-    load: Callable[[], Coroutine[Any, Any, None]] = field(
-        default_factory=lambda: partial(asyncio.sleep, 0)
-    )
+    # Prepares what the first call needs, after so many seconds.
+    load: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
 
 
 OpenModels: TypeAlias = Callable[
@@ -97,7 +92,7 @@ async def open_models(
             (answers, learning, vectors),
             client,
             observers,
-            partial(load_sdk, _LOAD_AFTER_S),
+            load_sdk,
         )
 
 
