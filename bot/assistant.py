@@ -1,7 +1,7 @@
 """Builds what answers people: the behaviors, the agent, the commands, and the worker of turns."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
@@ -13,7 +13,7 @@ from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
 from bot.feature import Feature, Services
-from bot.model.call import CallLabels, PromptMessage
+from bot.model.call import CallLabels
 from bot.operator_classes import (
     agents_of,
     built_behaviors,
@@ -159,18 +159,14 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
     assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, zone)
     services.system_prompts.append(lambda path: assembler.use_system(system_from(path)))
 
-    def assemble(context: AgentContext) -> Sequence[PromptMessage]:
-        prompt = assembler.assemble(context)
-        context.used, context.sizes = prompt.used, asdict(prompt.tokens)
-        return prompt.messages
-
     bot_id, names_person = settings.bot_id, settings.openai_safety_identifier == "on"
 
     def labels(context: AgentContext) -> CallLabels:
         person = context.user_message.sender_id if names_person else 0
         return CallLabels.of(bot_id, context.conversation.tag, person)
 
-    ours = FunctionsBasedAgent(model, assemble, toolbox.definitions, settings.max_steps, labels)
+    assemble, tools = assembler.assemble, toolbox.definitions
+    ours = FunctionsBasedAgent(model, assemble, tools, settings.max_steps, labels)
     turns_agent = agents_of(settings, ours, replaced.agent)
 
     def answer(context: AgentContext) -> Awaitable[FinishAction]:
@@ -180,14 +176,8 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
     for feature in features:
         for put_around in feature.around:
             run = put_around(run)
-    return Assistant(
-        run,
-        toolbox.run,
-        assembler.assemble,
-        assembler.showable,
-        selector_of(settings, replaced.selector),
-        behaviors,
-    )
+    selector = selector_of(settings, replaced.selector)
+    return Assistant(run, toolbox.run, assemble, assembler.showable, selector, behaviors)
 
 
 @dataclass(frozen=True, slots=True)

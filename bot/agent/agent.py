@@ -14,16 +14,16 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import structlog
 from pydantic import ValidationError
 
 from bot.agent.tool_files import attach
-from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
+from bot.model.call import NO_LABELS, CallLabels, ChatModel
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
-from bot.prompt.assemble import in_thread_if_long
+from bot.prompt.assemble import Prompt, in_thread_if_long
 from memory.behaviors.behavior import FunctionNameClash
 from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
@@ -164,8 +164,6 @@ class Toolbox:
             raise ToolError(f"{tool.name} failed; try without it") from error
 
 
-Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
-"""Returns the whole prompt, including the steps of this run so far."""
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
 """Answers what a context holds; raises what `run_agent` raises."""
 
@@ -186,7 +184,7 @@ class FunctionsBasedAgent:
     """Asks the model, always with the same tools; after `max_steps` steps the model must answer."""
 
     model: ChatModel
-    assemble: Assemble
+    assemble: Callable[[AgentContext], Prompt]  # with the steps of this run so far
     tools: Sequence[ToolDefinition]
     max_steps: int
     labels: Callable[[AgentContext], CallLabels] = lambda _: NO_LABELS
@@ -197,8 +195,10 @@ class FunctionsBasedAgent:
         Calls are read only from their own field. A text that looks like a call is an answer.
         """
         must_answer = len(context.completed_steps) >= self.max_steps
+        prompt = await in_thread_if_long(self.assemble, context)
+        context.used, context.sizes = prompt.used, asdict(prompt.tokens)
         reply = await self.model.complete(
-            await in_thread_if_long(self.assemble, context),
+            prompt.messages,
             self.tools,
             tool_choice="none" if must_answer else "auto",
             labels=self.labels(context),

@@ -10,6 +10,7 @@ import pytest
 from bot.agent.agent import CUT_OFF, FunctionsBasedAgent, Toolbox, run_agent
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.model_errors import ModelUnavailable
+from bot.prompt.assemble import Prompt, PromptTokens
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -46,9 +47,10 @@ def reply(text: str = "", *calls: ToolCall, finish_reason: str = "stop") -> Mode
     return ModelReply(text, calls, finish_reason)
 
 
-def prompt(context: AgentContext) -> list[PromptMessage]:
+def prompt(context: AgentContext) -> Prompt:
     """Return a message that stands for a whole prompt: the number of steps so far."""
-    return [PromptMessage("user", str(len(context.completed_steps)))]
+    message = PromptMessage("user", str(len(context.completed_steps)))
+    return Prompt((message,), PromptTokens(0, 0, 0, 0, 0, 0))
 
 
 def agent_of(toolbox: Toolbox, *replies: ModelReply) -> tuple[FunctionsBasedAgent, ScriptedModel]:
