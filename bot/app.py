@@ -23,7 +23,7 @@ from bot.commands.immediate import Buttons, ImmediateActions
 from bot.commands.sentences import Sentences
 from bot.costs import UsageRecorder
 from bot.feature import Services
-from bot.features import check_names, open_features
+from bot.features import open_features
 from bot.language.catalogue import Catalogue
 from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models
@@ -186,7 +186,6 @@ class App:
         erasing = [hook for each in features for hook in each.erasing]
         deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
         commands = build_commands(services, deleting)
-        check_names(commands.listed, features)
         observe(BotServing(memory, assistant.prompt))
         worker = turn_worker(services, assistant, commands.answer, observe)
         resolve = memory.mailbox.resolve

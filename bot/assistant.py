@@ -191,7 +191,10 @@ class CommandSet:
 
 
 def build_commands(services: Services, deleting: Deleting) -> CommandSet:
-    """Return our commands and those of features, each behind the checks it declares."""
+    """Return our commands and those of features, each behind the checks it declares.
+
+    Raise `UnusableClass` if two commands, buttons or kinds of arrival have one name.
+    """
     memory, chat, features = services.memory, services.chat, services.features
     sentences, access = services.sentences, services.access
     ways = [way for feature in features for way in feature.ways]
@@ -210,9 +213,11 @@ def build_commands(services: Services, deleting: Deleting) -> CommandSet:
     listed.sort(key=lambda each: order.get(f"commands.{each.name}", 0))
     words = CommandWords(access.operators, sentences)
     commands = tuple(access.guarded(words.checked(each)) for each in listed)
-    buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
-    for feature in features:
-        buttons |= feature.buttons
+    several = [each.buttons for each in commands] + [each.buttons for each in features]
+    refuse_doubled("commands", (command.name for command in commands))
+    refuse_doubled("buttons", (verb for each in several for verb in each))
+    refuse_doubled("arrivals", (kind.__name__ for each in features for kind in each.arrivals))
+    buttons = {verb: act for each in several for verb, act in each.items()}
     handlers = {command.name: command.handler for command in commands}
     unknown = words.unknown(commands)
 

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from inspect import get_annotations, isawaitable
 from typing import Any
 
-from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
 from bot.operator_classes import (
     UnusableClass,
@@ -162,11 +161,3 @@ def _add_sentences(feature: Feature, services: Services) -> None:
         services.sentences.add(feature.sentences)
     except ValueError as error:
         raise UnusableClass(f"FEATURES: {feature.name}: {error}") from None
-
-
-def check_names(commands: Sequence[BotCommand], features: Sequence[Feature]) -> None:
-    """Raise `UnusableClass` if two commands, buttons or kinds of arrival have one name."""
-    refuse_doubled("commands", (command.name for command in commands))
-    buttons = [each.buttons for each in commands] + [each.buttons for each in features]
-    refuse_doubled("buttons", (verb for each in buttons for verb in each))
-    refuse_doubled("arrivals", (kind.__name__ for each in features for kind in each.arrivals))
