@@ -1,6 +1,7 @@
 """The messages of a conversation as values. `scopes.history` reads and writes them."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -65,6 +66,26 @@ class Message:
 
 
 _LOW_DETAIL_TOKENS = 512
+
+
+def texts_of(message: Message) -> list[str | None]:
+    """Return the texts that a stored message was joined from, one for each of its ids.
+
+    None stands for a message without text. [] if it is only one text, or the lengths are unknown.
+    """
+    texts: list[str | None] = []
+    if len(message.lengths) == len(message.message_ids):
+        start = 0
+        for length in message.lengths:
+            texts.append(message.text[start : start + length] if length >= 0 else None)
+            start += length + 1
+    return texts
+
+
+def joined(texts: Sequence[str | None]) -> tuple[str, tuple[int, ...]]:
+    """Return the texts of several messages as one, and the length of each; -1 for none."""
+    lengths = tuple(-1 if text is None else len(text) for text in texts)
+    return "\n".join(text for text in texts if text is not None), lengths
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 Pure: nothing here reads or writes anything.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import telegram
@@ -18,7 +17,7 @@ from bot.telegram.updates import (
     from_bytes,
     to_bytes,
 )
-from memory.message import Message
+from memory.message import Message, joined, texts_of
 
 
 def read_edit(message: telegram.Message, read: Update) -> Update:
@@ -102,23 +101,3 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
     texts[at] = edit.text
     text, lengths = joined(texts)
     return replace(message, text=text, lengths=lengths, edited_at=tuple(times))
-
-
-def texts_of(message: Message) -> list[str | None]:
-    """Return the texts that a stored message was joined from, one for each of its ids.
-
-    None stands for a message without text. [] if it is only one text, or the lengths are unknown.
-    """
-    texts: list[str | None] = []
-    if len(message.lengths) == len(message.message_ids):
-        start = 0
-        for length in message.lengths:
-            texts.append(message.text[start : start + length] if length >= 0 else None)
-            start += length + 1
-    return texts
-
-
-def joined(texts: Sequence[str | None]) -> tuple[str, tuple[int, ...]]:
-    """Return the texts of several messages as one, and the length of each; -1 for none."""
-    lengths = tuple(-1 if text is None else len(text) for text in texts)
-    return "\n".join(text for text in texts if text is not None), lengths

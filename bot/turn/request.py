@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from bot.telegram.chat import Destination
-from bot.telegram.edits import joined
 from bot.telegram.updates import MEDIA, STICKER_FILE, WITH_WORDS, IncomingMessage, from_bytes
-from memory.message import Message, Picture
+from memory.message import Message, Picture, joined
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run
 from memory.scopes.scope_memory import ScopeMemory

@@ -17,11 +17,10 @@ from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.reply.parts import Button, Entity, Part, Quote, utf16_length
 from bot.reply.render import rendered
-from bot.telegram.edits import texts_of
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
-from memory.message import Message
+from memory.message import Message, texts_of
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt

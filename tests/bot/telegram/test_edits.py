@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.telegram.edits import edited_entry, is_about, joined, with_edit
+from bot.telegram.edits import edited_entry, is_about, with_edit
 from bot.telegram.updates import AlbumPart, IncomingMessage, Replaced, from_bytes, to_bytes
-from memory.message import Message
+from memory.message import Message, joined
 from tests.bot.telegram import raw
 
 EDIT = replace(
