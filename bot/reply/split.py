@@ -45,6 +45,7 @@ class _Splitter:
     max_utf16: int
 
     def parts(self) -> Iterator[Part]:
+        """Yield the parts; an entity that a cut divides goes on in the next part."""
         start, begun = 0, 0  # `begun` counts the entities that begin before the part
         offsets = [one.offset for one in self.entities]
         still_open: list[Entity] = []

@@ -83,6 +83,7 @@ class BackgroundLearner:
         await end_tasks(running)
 
     async def _learn(self, conversation: Scope) -> None:
+        """Learn, then call what follows learning until all of it is done; log every error."""
         # In a private chat learning is billed to the person, in a group to no person.
         payer = conversation.chat_id if conversation.is_private else NO_PERSON
         try:
