@@ -189,13 +189,13 @@ class PromptAssembler:
         message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
         words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
-        words_tokens = min(self._counter.count(words) + _NOTE_TOKENS, message_limit // 2)
+        words_tokens = min(self._tokens_of(words, context) + _NOTE_TOKENS, message_limit // 2)
         pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
         text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
-        message_tokens = self._counter.count(text) + pictures_tokens + MESSAGE_OVERHEAD
+        message_tokens = self._tokens_of(text, context) + pictures_tokens + MESSAGE_OVERHEAD
 
         idle = max(0, unclaimed - message_tokens - steps_share)
         idle = min(idle, int(available * _IDLE_MEMORY_SHARE) - memory_limit)
@@ -240,6 +240,12 @@ class PromptAssembler:
             for result in recalled
             if any(message.seq in lines for message in result.messages)
         )
+
+    def _tokens_of(self, text: str, context: AgentContext) -> int:
+        """Count the person's text, unless it is shown as it is stored, with its tokens."""
+        message = context.user_message
+        is_known = text == message.text and message.tokens
+        return message.tokens if is_known else self._counter.count(text)
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         window, speakers, zone = context.background.window, context.speakers, self._zone

@@ -97,6 +97,8 @@ class TokenCounter:
         begins with what it is and ends with what is wanted. Characters stay whole. The result is ""
         if the limit is too small for the mark. The work depends on `limit`, not on `text`.
         """
+        if 2 * len(text) <= 3 * limit and self.at_most(text) <= limit:
+            return text  # most texts, without reading them
         if len(text) <= limit * _CHARS_PER_TOKEN and self.count(text) <= limit:
             return text
         room = limit - self.count(mark)
