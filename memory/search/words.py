@@ -263,19 +263,19 @@ def asked_terms(words: Sequence[str], spoken: dict[str, frozenset[str]]) -> list
     """
     guessed = languages_of(words, {})
     asked: dict[tuple[str, ...], None] = {}
+    by_script: dict[str, tuple[frozenset[str], Sequence[str]]] = {}
     for word in dict.fromkeys(words):
         for piece, unspaced in _pieces(word):
             if unspaced:
                 asked.update(((gram,), None) for gram in _grams(piece))
                 continue
             script = script_of(piece)
-            used = spoken.get(script, frozenset())
-            guess = guessed.get(script, UNKNOWN)
-            likely = {guess} if guess else used
-            if not likely.isdisjoint(CLAIMED_BY.get(piece, ())):
-                continue
-            forms = dict.fromkeys(stem(piece, code) for code in sorted(used | {guess}))
-            asked[tuple(forms)] = None
+            if script not in by_script:
+                used, guess = spoken.get(script, frozenset()), guessed.get(script, UNKNOWN)
+                by_script[script] = frozenset({guess}) if guess else used, sorted(used | {guess})
+            likely, codes = by_script[script]
+            if likely.isdisjoint(CLAIMED_BY.get(piece, ())):
+                asked[tuple(dict.fromkeys([stem(piece, code) for code in codes]))] = None
     return list(asked)
 
 

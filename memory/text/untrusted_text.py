@@ -87,6 +87,8 @@ def visible(text: str) -> str:
     One invisible character stays where ordinary text needs it: in an emoji, and as a joiner,
     direction mark or variant of a letter whose script has these.
     """
+    if text.isascii() and text.isprintable():  # most texts, and this is cheap to see
+        return text
     paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if not _ANY_HIDDEN.search(paired):
         return paired
