@@ -128,7 +128,6 @@ def _unrepeated(
     """
     seen = set(exclude)
     earlier: list[frozenset[str]] = []
-    asked = content_forms(query)
     replies = {
         each.seq
         for result in found
@@ -149,7 +148,7 @@ def _unrepeated(
             continue
         is_reply = message.role == "user" or message.seq in replies
         says_something = is_reply or _says_enough(message.text)
-        if not says_something and asked.isdisjoint(content_forms(message.text)):
+        if not says_something and content_forms(query).isdisjoint(content_forms(message.text)):
             continue
         seen.add(message.seq)
         earlier.append(words)

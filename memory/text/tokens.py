@@ -13,7 +13,7 @@ import hashlib
 import re
 import threading
 import zlib
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -145,7 +145,7 @@ def _load(path: Path) -> "tiktoken.Encoding":
     if hashlib.sha256(vocabulary).hexdigest() != _SHA256:
         raise VocabularyDamaged(f"{path.name} has not the SHA-256 {_SHA256} when unpacked")
     tokens = map(bytes.split, vocabulary.splitlines())
-    ranks = {b64decode(token): int(rank) for token, rank in tokens}
+    ranks = {a2b_base64(token): int(rank) for token, rank in tokens}
     made = tiktoken.Encoding(
         "o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={}
     )
