@@ -264,7 +264,7 @@ class Albums:
         Raise `StoreError`. Pictures that were not stored then go on waiting.
         """
         key = await self._key(message)
-        await self.mailbox.albums.note(*key)
+        await self.mailbox.note_album(*key)
         await self._release(key, message)
 
     async def join(self, part: IncomingMessage) -> None:
@@ -278,7 +278,7 @@ class Albums:
             if key not in self._held:
                 asyncio.get_running_loop().call_later(self.held_s, self._held.pop, key, None)
             self._held.setdefault(key, {})[part.update_id] = part
-        if await self.mailbox.albums.has(*key):
+        if await self.mailbox.has_album(*key):
             await self._release(key, part)
 
     async def _release(self, key: _Key, message: IncomingMessage) -> None:

@@ -369,7 +369,7 @@ class FileSteps:
             return notice(request, self.sentences, key, **values)
         finally:
             await self.permits.end(request.run, "uploads")
-        if request.message.text or request.pictures:
+        if request.message.text:
             return request
         said = render("\n\n".join(request.run.media_notes))
         key = self.sentences.known(f"unsupported.{request.last.kind}")

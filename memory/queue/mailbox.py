@@ -32,6 +32,8 @@ _MAX_INDEXED = 10_000
 _MAX_SEARCHED = 1_000
 """An edit is compared with so many waiting messages, the newest ones."""
 
+_ALBUM_S = 900
+"""How long later pictures of an album, and edits of their captions, count as addressed."""
 _LETTER_MARKS = 2
 _REPLICATION_MS = 1_000
 
@@ -79,7 +81,6 @@ class Mailbox:
     """Stores updates until a turn has answered them, also on `wait_replicas` replicas."""
 
     def __init__(self, store: Store, wait_replicas: int = 0) -> None:
-        self.albums = AlbumMarks(store)
         self._store = store
         self._wait_replicas = wait_replicas
         self._moved: dict[Scope, Scope] = {}
@@ -258,33 +259,22 @@ class Mailbox:
             await self.put(old, Entry.of_member(member))
             await self._store.client.call("ZREM", self._store.keys.scope(new).mailbox, member)
 
+    async def note_album(self, conversation: Scope, sender_id: int, album: str) -> None:
+        """Note for a while that an album of this sender addresses the bot.
 
-ALBUM_S = 900
-"""How long later pictures of an album, and edits of their captions, count as addressed."""
-
-
-class AlbumMarks:
-    """Remembers for `ALBUM_S` which albums of a sender addressed the bot.
-
-    Telegram sends each picture as a message of its own, and only one of them mentions the bot. No
-    picture, no text and no file's id is kept.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def note(self, conversation: Scope, sender_id: int, album: str) -> None:
-        """Note that an album addresses the bot."""
+        Telegram sends each picture as a message of its own, and only one of them mentions the bot.
+        No picture, no text and no file's id is kept.
+        """
         key, now = self._store.keys.scope(conversation).albums, int(time())
         await self._store.client.pipeline(
             [
                 ("ZADD", key, now, f"{sender_id}|{album}"),
-                ("ZREMRANGEBYSCORE", key, "-inf", now - ALBUM_S),
-                ("EXPIRE", key, ALBUM_S),
+                ("ZREMRANGEBYSCORE", key, "-inf", now - _ALBUM_S),
+                ("EXPIRE", key, _ALBUM_S),
             ]
         )
 
-    async def has(self, conversation: Scope, sender_id: int, album: str) -> bool:
+    async def has_album(self, conversation: Scope, sender_id: int, album: str) -> bool:
         """Return whether an album addresses the bot."""
         key = self._store.keys.scope(conversation).albums
         return await self._store.client.call("ZSCORE", key, f"{sender_id}|{album}") is not None

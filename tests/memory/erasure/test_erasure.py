@@ -111,13 +111,15 @@ async def test_forgetting_clears_the_private_chat_and_a_share_of_groups(memory: 
     topic = Scope.of_chat(HERE.chat_id, 5)
     await memory.client.call("SET", memory.keys.topic_name(topic), "telegram")
     await put(memory, 5, topic)
-    albums = memory.mailbox.albums
     for sender in (ANN, BOB):
-        await albums.note(GROUP, sender, "11")
+        await memory.mailbox.note_album(GROUP, sender, "11")
     finished = await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     assert (finished.conversations, finished.receipt) == (3, Receipt(4, 0, 2, 0))
     assert not await memory.client.call("EXISTS", memory.keys.topic_name(topic))
-    assert [await albums.has(GROUP, sender, "11") for sender in (ANN, BOB)] == [False, True]
+    assert [await memory.mailbox.has_album(GROUP, sender, "11") for sender in (ANN, BOB)] == [
+        False,
+        True,
+    ]
     assert await texts(memory) == []
     assert await texts(memory, GROUP) == ["text 3", "yes"]
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
@@ -263,12 +265,12 @@ async def test_a_reported_job_reports_again_if_it_is_confirmed_again(memory: Mem
 
 async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
     album = (Scope.of_chat(1), BOB, "11")
-    await memory.mailbox.albums.note(*album)
+    await memory.mailbox.note_album(*album)
     for chat_id in range(1, 40):
         await exchange(memory, chat_id, Scope.of_chat(chat_id))
     finished = await carry_out(memory, Job("job", "all", 0, 100, time.time(), b""))
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
-    assert not await memory.mailbox.albums.has(*album)
+    assert not await memory.mailbox.has_album(*album)
 
 
 async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> None:
