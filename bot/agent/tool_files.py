@@ -11,7 +11,7 @@ from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from bot.parsing.answers import NotRead
-from bot.parsing.pictures import read_header
+from bot.parsing.pictures import ANY_SIZE, read_picture
 from bot.parsing.processes import memory_mb
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import FileKind, OutgoingFile, is_opus
@@ -30,7 +30,7 @@ _MAX_NAME_CHARS = 60
 _MAX_SIDES = 10_000
 _MAX_RATIO = 20
 """Telegram shows a picture up to this sum of width and height, and up to this ratio of them."""
-_PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
+_PICTURES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 _BEGINNINGS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (b"%PDF-", ("pdf",)),
     (b"PK\x03\x04", ("zip", "docx", "xlsx", "pptx", "epub", "odt", "ods", "odp")),
@@ -117,16 +117,16 @@ async def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
 async def _picture(content: bytes) -> tuple[FileKind, str] | None:
     """Return how a picture is sent, None for what is none; raise `NotSendable` for a bomb."""
     try:
-        header = await read_header(content)
-    except NotRead:
+        picture = await read_picture(content, ANY_SIZE, ANY_SIZE)
+    except NotRead as why:
+        if why.reason == "damaged":
+            return None
         raise NotSendable("it has too many pixels") from None
-    if header is None or header.format not in _PICTURES:
+    if picture.mime_type not in _PICTURES:
         return None
-    kind, width, height = header.format, header.width, header.height
-    is_shown = width + height <= _MAX_SIDES and max(width, height) <= _MAX_RATIO * min(
-        width, height
-    )
-    return "photo" if is_shown else "document", _PICTURES[kind]
+    short, long = sorted((picture.width, picture.height))
+    is_shown = short + long <= _MAX_SIDES and long <= _MAX_RATIO * short
+    return "photo" if is_shown else "document", _PICTURES[picture.mime_type]
 
 
 def _cleaned(name: str) -> str:

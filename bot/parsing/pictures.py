@@ -1,7 +1,6 @@
 """Pictures that anybody may have made. The bot's own process looks at their first bytes only."""
 
 from base64 import b64decode
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -15,21 +14,12 @@ MAX_SHOWN_BYTES = 2**20
 """A larger picture becomes a JPEG of at most so many bytes before a model sees it."""
 MAX_PIXELS = 2_000_000
 """Models make larger pictures smaller anyway."""
-_SCRIPT = Path(__file__).with_name("picture.py")
-_READER = Parser(_SCRIPT, MAX_PICTURE_BYTES, 2 * MAX_SHOWN_BYTES, 224, 5)
-_HEADER_READER = Parser(_SCRIPT, MAX_PICTURE_BYTES, 2**12, 224, 2)
-_NO_BOUND = 2**62
+ANY_SIZE = 2**62
+_READER = Parser(
+    Path(__file__).with_name("picture.py"), MAX_PICTURE_BYTES, 2 * MAX_SHOWN_BYTES, 224, 5
+)
 
 PictureFormat = Literal["JPEG", "PNG", "WEBP", "GIF"]
-
-
-@dataclass(frozen=True, slots=True)
-class PictureHeader:
-    """What the header of a picture states; `width` and `height` are in pixels."""
-
-    format: PictureFormat
-    width: int
-    height: int
 
 
 def format_by_signature(content: bytes) -> PictureFormat | None:
@@ -43,8 +33,12 @@ def format_by_signature(content: bytes) -> PictureFormat | None:
     return "WEBP" if content[:4] + content[8:12] == b"RIFFWEBP" else None
 
 
-async def read_picture(content: bytes, max_bytes: int = MAX_SHOWN_BYTES) -> Picture:
-    """Return a picture that a model may see, of at most `max_bytes`; raise `NotRead`.
+async def read_picture(
+    content: bytes, max_bytes: int = MAX_SHOWN_BYTES, max_pixels: int = MAX_PIXELS
+) -> Picture:
+    """Return a picture of at most this size, as a model may see it; raise `NotRead`.
+
+    Only the header is read of one that is not too large: `ANY_SIZE` takes every picture as it is.
 
     The reason is "too_big" for too many bytes or pixels, or if reading takes too much memory or
     time, and "damaged" for everything else.
@@ -53,7 +47,7 @@ async def read_picture(content: bytes, max_bytes: int = MAX_SHOWN_BYTES) -> Pict
     if format_ is None:
         raise NotRead("damaged")
     try:
-        read = await parse(_READER, content, MAX_PIXELS, max_bytes)
+        read = await parse(_READER, content, max_pixels, max_bytes)
     except NotRead as why:
         is_big = why.reason in ("too_big", "too_long", "stopped")
         raise NotRead("too_big" if is_big else "damaged") from None
@@ -61,20 +55,3 @@ async def read_picture(content: bytes, max_bytes: int = MAX_SHOWN_BYTES) -> Pict
     if "jpeg" in read:
         return Picture(0, b64decode(read["jpeg"]), "image/jpeg", width, height)
     return Picture(0, content, f"image/{format_.lower()}", width, height)
-
-
-async def read_header(content: bytes) -> PictureHeader | None:
-    """Return what the header of a picture states, None if it makes no sense.
-
-    Raise `NotRead` if it states far too many pixels, or if reading takes too much memory or time.
-    """
-    format_ = format_by_signature(content)
-    if format_ is None:
-        return None
-    try:
-        read = await parse(_HEADER_READER, content, _NO_BOUND, _NO_BOUND)
-    except NotRead as why:
-        if why.reason == "damaged":
-            return None
-        raise
-    return PictureHeader(format_, int(read["width"]), int(read["height"]))
