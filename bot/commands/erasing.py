@@ -114,7 +114,7 @@ class ErasureTarget:
                 return None
 
     def __str__(self) -> str:
-        """Return the form for a sentence and for a button."""
+        """Return the form for a button."""
         return self.kind if self.kind == "all" else f"{self.kind} {self.id}"
 
 
@@ -220,7 +220,8 @@ class ErasingCommands:
             return Answer(self._sentences.say(language, "admin.clear_memory_usage"))
         question, key = Question("admin", asked.sender.id, str(target)), "admin.clear_memory_ask"
         asking = (language, key, question, f"admin:{target}")
-        return Answer(self._sentences.ask_to_erase(*asking, target=target))
+        named = f"{self._sentences.text(language, f'admin.target_{target.kind}')} {target.id or ''}"
+        return Answer(self._sentences.ask_to_erase(*asking, target=named))
 
     async def erase_for_operator(
         self, pressed: ButtonPress, here: Scope, rest: str

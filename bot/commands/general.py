@@ -68,14 +68,12 @@ class GeneralCommands:
         `asked.text` is the payload of the link that the person followed; an unknown one is ignored.
         """
         language, text = asked.sender.language, self.sentences.text
-        ways = what_to_send(self.ways, self.sentences, language)
         if asked.is_group:
-            hello = text(language, "start.group", username=self.me.username)
-            return Answer(render(f"{hello}\n\n{ways}"))
+            return Answer(self.sentences.say(language, "start.group", username=self.me.username))
+        ways = what_to_send(self.ways, self.sentences, language)
         hello = text(language, "start.private", name=asked.sender.first_name, bot=self.me.name)
         texts = [text(language, "start.let_in")] * (asked.text == LET_IN)
-        texts.append(f"{hello} {ways}")
-        texts.append(text(language, "start.try"))
+        texts += [f"{hello} {ways}", text(language, "start.try")]
         rows = [
             (Button(text(language, f"buttons.start_{each}"), f"{_START}:{each}"),)
             for each in _STARTERS
@@ -128,13 +126,9 @@ class GeneralCommands:
         return Answer(render("\n\n".join(texts)))
 
     def _lines(self, language: str, names: Sequence[str]) -> str:
+        text = self.sentences.text
         return "\n".join(
-            self.sentences.text(
-                language,
-                "help.line",
-                command=name,
-                does=self.sentences.text(language, f"commands.{name}"),
-            )
+            text(language, "help.line", command=name, does=text(language, f"commands.{name}"))
             for name in names
         )
 

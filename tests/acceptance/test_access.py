@@ -59,7 +59,7 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     await press(rig, ada, notices[0], "Let in")
     await press(rig, otto, notices[1], "Refuse")
     for notice in notices:
-        await shown(rig, notice, sentence("access.let_in", id=anna.id, by=ADMIN))
+        await shown(rig, notice, sentence("access.let_in", id="Anna (1001)", by=ADMIN))
     await rig.telegram.wait_for(lambda: len(annas.replies) == 2)
     assert texts(annas) == [sentence("access.asked"), sentence("access.welcome")]
     assert CANARY.encode() not in await rig.stored()

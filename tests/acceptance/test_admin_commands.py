@@ -66,13 +66,14 @@ async def test_clear_memory_erases_its_target_and_nothing_else(rig: Rig) -> None
     kept = await ask_fully(rig, ada, adas, "/clear_memory all")
     await press(rig, ada, kept, CANCEL)
     await shown(rig, kept, sentence("clear.cancelled"))
-    assert await left() == ["Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora"]
+    said = await left()
+    assert said == ["Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora"]
 
     for words, target, conversations, messages, remaining in (
-        ("", f"chat {ADMIN_ID}", 1, 2, ["ultramarine", "ratatouille", "pancakes", "Aurora"]),
-        (" user 1001", "user 1001", 2, 4, ["pancakes", "Aurora"]),
-        (f" {group.id}", f"chat {group.id}", 1, 2, ["Aurora"]),
-        (" all", "all", 4, 2, []),
+        ("", f"the chat {ADMIN_ID}", 1, 2, said[1:]),
+        (" user 1001", "the person 1001", 2, 4, said[3:]),
+        (f" {group.id}", f"the chat {group.id}", 1, 2, said[4:]),
+        (" all", "all people and all chats", 4, 2, []),
     ):
         question = await ask_fully(rig, ada, adas, f"/clear_memory{words}")
         assert question.text == sentence("admin.clear_memory_ask", target=target)

@@ -76,22 +76,21 @@ class PeopleList:
         """Let in or refuse the person or group that a notice names."""
         if not _ID.fullmatch(rest):
             raise NotConfirmed("unknown")
-        language, by = pressed.sender.language, pressed.sender.id
-        key, who = await self._decide(int(rest), by, lets_in=lets_in)
-        return self._sentences.say(language, key, id=rest, by=who)
+        access, id_ = self._strangers.access, int(rest)
+        names = {each.id: each.name for each in await access.list_asking()}
+        names |= {each.id: each.name for each in await access.list_admitted()}
+        name = f"{names[id_]} ({rest})" if names.get(id_) else rest
+        key, who = await self._decide(id_, pressed.sender.id, lets_in=lets_in)
+        return self._sentences.say(pressed.sender.language, key, id=name, by=who)
 
     async def content(self, language: str, _: Scope) -> ListContent:
         """Return the requests, then those who were let in, then those named in the settings."""
         admission, text = self._strangers.admission, self._sentences.text
-        entries = [
-            ListEntry(
-                str(each.id),
-                "people.asking",
-                {**_who(each.id, each.name), "when": self._sentences.moment(language, each.at)},
-                without=ASK,
-            )
-            for each in await self._strangers.access.list_asking()
-        ]
+        entries: list[ListEntry] = []
+        for asking in await self._strangers.access.list_asking():
+            when = self._sentences.moment(language, asking.at)
+            values: dict[str, object] = {"id": asking.id, "name": asking.name or "–", "when": when}
+            entries.append(ListEntry(str(asking.id), "people.asking", values, without=ASK))
         admitted = await self._strangers.access.list_admitted() if admission.limits_groups else []
         settings = admission.settings
         named = settings.admin_user_ids | settings.allowed_user_ids
@@ -101,7 +100,7 @@ class PeopleList:
         for each in admitted:
             key = f"people.by_{each.way}" if each.id > 0 else "people.group"
             when = self._sentences.moment(language, each.at)
-            values = {**_who(each.id, each.name), "when": when, "by": each.by}
+            values = {"id": each.id, "name": each.name or "–", "when": when, "by": each.by}
             values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
             entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
         who, fixed = await self._names(language, sorted(named)), _LET_IN + _REFUSE + ASK
@@ -176,10 +175,6 @@ class PeopleList:
             name = self._sentences.text(language, "people.you") if id_ == self._by else name
             found[id_] = f"{name} ({id_})" if name else str(id_)
         return found
-
-
-def _who(id_: int, name: str) -> dict[str, object]:
-    return {"name": name or "–", "id": id_}
 
 
 class InviteCommand:
