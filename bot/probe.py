@@ -229,13 +229,15 @@ def optional_trouble(what: str, error: ModelError, model: str, advice: str = "")
     return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
 
 
-def name_shared_key(row: Row, settings: Settings, server: str) -> Row:
-    """Name `OPENAI_API_KEY` in the advice if `server`, such as `SPEECH`, has no key of its own."""
-    own, address = f"{server}_API_KEY", f"{server}_BASE_URL".lower()
-    is_shared = getattr(settings, address) == settings.openai_base_url
-    if not is_shared or own.lower() in settings.model_fields_set:
+def name_shared_server(row: Row, settings: Settings, server: str) -> Row:
+    """Name in the advice what is really set if `server`, such as `SPEECH`, is the main model's."""
+    key, address = f"{server}_API_KEY", f"{server}_BASE_URL"
+    if getattr(settings, address.lower()) != settings.openai_base_url:
         return row
-    return replace(row, advice=row.advice.replace(own, "OPENAI_API_KEY"))
+    advice = row.advice.replace(f"check {address}", "check OPENAI_BASE_URL")
+    if key.lower() not in settings.model_fields_set:
+        advice = advice.replace(key, "OPENAI_API_KEY")
+    return replace(row, advice=advice)
 
 
 def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from bot.features.check.known_servers import recognize
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
-from bot.probe import Row, Rows, StoreProbe, name_shared_key, trouble
+from bot.probe import Row, Rows, StoreProbe, name_shared_server, trouble
 from config.settings import Settings
 from config.values import secret_of
 from memory.scopes.log import message_of, seq_of
@@ -101,7 +101,7 @@ async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
     row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", **known.words)
-    row = name_shared_key(row, settings, "OPENAI_EMBEDDING")
+    row = name_shared_server(row, settings, "OPENAI_EMBEDDING")
     return replace(row, advice=f"{row.advice}, or do without: OPENAI_EMBEDDING_MODEL=off")
 
 

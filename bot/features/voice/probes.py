@@ -8,7 +8,7 @@ from bot.features.voice.servers import SPEECH_TIMEOUT_S, Speaker, Transcriber
 from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.openai_client import open_client
-from bot.probe import Probe, Row, Rows, name_shared_key, optional_trouble
+from bot.probe import Probe, Row, Rows, name_shared_server, optional_trouble
 from config.values import secret_of
 
 _WHAT = "Voice messages"
@@ -28,7 +28,7 @@ async def _voice_messages(settings: VoiceSettings) -> Rows:
             await Transcriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
         except ModelError as error:
             row = optional_trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
-            yield name_shared_key(row, settings, "TRANSCRIPTION")
+            yield name_shared_server(row, settings, "TRANSCRIPTION")
             return
         yield Row(_WHAT, "ok", f"{name} listens")
 
@@ -44,7 +44,7 @@ async def _spoken_answers(settings: VoiceSettings) -> Rows:
             await Speaker(client, name, settings.speech_voice).sound("Hello.")
         except ModelError as error:
             row = optional_trouble(_SPOKEN, error, "SPEECH_MODEL", ", try another SPEECH_VOICE")
-            row = name_shared_key(row, settings, "SPEECH")
+            row = name_shared_server(row, settings, "SPEECH")
             is_other = isinstance(error, NotAModel)
             yield replace(row, seen="no OGG with Opus came") if is_other else row
             return

@@ -71,7 +71,7 @@ async def test_dimensions_are_compared_with_the_setting(
     [
         (ApiError(401, "Incorrect key"), {}, "check OPENAI_API_KEY"),
         (ApiError(401, "Incorrect key"), OWN_KEY, "check OPENAI_EMBEDDING_API_KEY"),
-        (Break.HTML, {}, "check OPENAI_EMBEDDING_BASE_URL, which usually ends in /v1"),
+        (Break.HTML, {}, "check OPENAI_BASE_URL, which usually ends in /v1"),
         (
             server_error(),
             {},

@@ -122,7 +122,7 @@ async def test_a_model_that_speaks(settings_of: SettingsOf, model_api: ModelApiS
     assert (asked.model, asked.voice, asked.response_format) == ("mouth", "alloy", "opus")
 
 
-async def test_a_server_that_does_not_speak_is_a_warning(
+async def test_a_server_that_does_not_speak_is_a_warning_and_no_model_is_none(
     settings_of: SettingsOf, model_api: ModelApiServer
 ) -> None:
     settings = settings_of(openai_base_url=model_api.base_url, speech_model="mouth")
@@ -134,9 +134,6 @@ async def test_a_server_that_does_not_speak_is_a_warning(
     model_api.faults.add(Break.HTML, when=is_speech)
     [row] = (await rows_of(check_speech(settings))).values()
     assert (row.verdict, row.seen) == ("warn", "no OGG with Opus came")
-
-
-async def test_without_a_speech_model_answers_come_as_text(settings_of: SettingsOf) -> None:
     [row] = (await rows_of(check_speech(settings_of(speech_model="off")))).values()
     assert (row.verdict, row.seen) == ("ok", "off: answers to voice messages come as text")
 
