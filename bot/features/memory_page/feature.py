@@ -22,6 +22,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.statements import MODES, set_mode
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
+from memory.scopes.stats import count_conversation
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -162,8 +163,11 @@ class MemorySettings:
         language, argument = asked.sender.language, asked.text
         if refusal := await self.access.refusal(asked, "memory"):
             return refusal
-        key = await self.change(conversation, argument, asked.update_id)
-        return Answer(self.sentences.say(language, key))
+        keys = [await self.change(conversation, argument, asked.update_id)]
+        if argument in MODES:  # how it learns says nothing while it does not
+            stats = await count_conversation(self.memory.store, conversation)
+            keys += ["memory.is_off"] * stats.is_off
+        return Answer(self.sentences.say(language, *keys))
 
     async def change(self, conversation: Scope, to: str, update_id: int) -> str:
         """Change one of the settings `codes`; return the key of what to say about it."""

@@ -160,6 +160,7 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
         assert other in await buttons()
     assert "Memory is off here:" in (await press(commands, first["Pause memory"])).text
     assert [*await buttons()] == ["Turn memory on"]
+    assert (await said(commands, "memory ask")).endswith("/memory on turns it on.")
     turned_on = await press(commands, (await buttons())["Turn memory on"])
     assert "Memory is on here again" in turned_on.text
     assert "I ask you with a button" in (await press(commands, first["Ask me first"])).text
