@@ -220,9 +220,7 @@ def _answers(question: OfflineQuestion) -> Iterator[str]:
         yield _from_tools(question)
     if count := SAID["count"].fullmatch(text):
         yield " ".join(map(str, range(1, min(int(count[1]), _MAX_COUNT) + 1)))
-    yield from (
-        says[sentence] for name, sentence in _SMALL_TALK.items() if SAID[name].fullmatch(text)
-    )
+    yield from (says[name] for name in _SMALL_TALK if SAID[name].fullmatch(text))
     if SAID["forget"].search(text):
         yield says["forget_what"]
     if SAID["know"].fullmatch(text):
@@ -234,8 +232,8 @@ def _answers(question: OfflineQuestion) -> Iterator[str]:
     yield _looked_up(question) or says["noted"].format(short(text, 120))
 
 
-_SMALL_TALK = {"greeting": "hello", "thanks": "welcome", "fine": "fine", "bye": "bye", "nod": "nod"}
-"""What is answered to small talk: the sentence for each pattern."""
+_SMALL_TALK = ("greeting", "thanks", "fine", "bye", "nod", "wrong")
+"""What needs no memory to be answered: names of patterns and of sentences."""
 
 
 def _all_known(question: OfflineQuestion) -> str:

@@ -163,7 +163,8 @@ class Quotes:
         if not self._share(near, beyond=NUMBER):  # a number alone says nothing of what is asked
             return 0
         lent = self._share(near) - own
-        bonus = _BONUS * (memory.kind == "fact") + _BONUS * self._names(memory)
+        is_news = 2 * bool(SAID["corrects"].search(memory.text))  # a correction comes first
+        bonus = _BONUS * ((memory.kind == "fact") + self._names(memory) + is_news)
         share = (own + _OF_NEIGHBOR * lent) / total + bonus
         return share * _OF_PASSAGE if memory.kind == "passage" else share
 

@@ -305,7 +305,7 @@ async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_le
 async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> None:
     model = OfflineChatModel(0, writers=lambda: ["Anna"])
     thanks = await model.complete(prompt("Anna: Thanks!"), TOOLS)
-    assert thanks.text == SAYS["en"]["welcome"]
+    assert thanks.text == SAYS["en"]["thanks"]
     [reminder] = (await model.complete(prompt("Anna: Remind me at 9 to row"), REMINDING)).tool_calls
     assert orjson.loads(reminder.arguments)["text"] == "row"
     noted = await model.complete(prompt("Note: the boat is red"), TOOLS)

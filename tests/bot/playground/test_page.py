@@ -254,7 +254,7 @@ async def test_the_memory_is_shown_with_receipts_histories_and_reminders(
     )
     body = f"1|0|{1_900_000_000_000}|0|0|0|{water.body}"
     await store.call("HSET", memory.keys.scope(Scope(ANNA)).work, water.id, body)
-    assert "no mark" in await site.text()
+    assert "marked" not in await site.text()
     await site.telegram.react(1, 1, "✍")
     page = " ".join((await site.text()).split("<h2>Memory</h2>")[1].split())
     assert "Receipts: 1 messages that taught something" in page
