@@ -109,7 +109,7 @@ class RevisionStep:
     async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Have the newest question answered again, by whoever asked it or an admin."""
         question = history.last_user_message
-        if question is None:
+        if question is None or question.seq in history.hidden:  # a deleted fact would come back
             return None
         asker = asker_of(request.last, self.chat)
         if not await may_change(asker, [question.sender_id]):

@@ -48,6 +48,7 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     shows = await ask_fully(rig, anna, chat, "/memory")
     await delete_now(rig, anna, shows, f"{CHANGE} 1")
     await marked(rig, chat, "Rex", ())
+    assert (await rig.ask(anna, chat, "/retry")).text == sentence("retry.nothing")
     assert reaction(rig, chat, "Ida") == LEARNED
 
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
