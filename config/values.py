@@ -181,7 +181,7 @@ UserIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(gt=0)]],
     NoDecode,
     on_text(_words),
-    Allowed("user ids, separated by commas or spaces"),
+    Allowed("numbers of users, as @userinfobot tells them, separated by commas or spaces"),
 ]
 GroupIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(lt=0)]],
