@@ -12,8 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from traceback import TracebackException, walk_tb
+from traceback import TracebackException
 from typing import Any
 
 import orjson
@@ -129,12 +128,11 @@ def configure_logs(level: str, secrets: Iterable[str]) -> None:
 REPORTS_NEED = "sentry-sdk"
 """What `SENTRY_DSN` needs."""
 _CLOSE_S = 1.0
-_MAX_CAUSES = 10
-_MAX_FRAMES = 100
 _KEPT = frozenset(
-    {"event_id", "timestamp", "platform", "level", "logger", "exception", "tags", "sdk"}
+    {"event_id", "timestamp", "platform", "level", "logger", "tags", "sdk"}
     | {"environment", "release"}
 )
+_KEPT_OF_FRAME = ("filename", "function", "lineno")
 
 
 @contextmanager
@@ -173,8 +171,10 @@ class ErrorReports(logging.Handler):
 
     def __init__(self, dsn: str) -> None:
         import sentry_sdk  # noqa: PLC0415 - see above
+        from sentry_sdk.utils import event_from_exception  # noqa: PLC0415
 
         super().__init__(logging.ERROR)
+        self._described = event_from_exception
         self._client = sentry_sdk.Client(
             dsn,
             # Otherwise the SDK would run git, or send the name of this machine.
@@ -200,15 +200,11 @@ class ErrorReports(logging.Handler):
 
     def report(self, error: BaseException, logger: str, reference: str = "") -> None:
         """Report an error and what caused it; `reference` is the id that the person was told."""
-        values: list[object] = []
-        cause: BaseException | None = error
-        while cause is not None and len(values) < _MAX_CAUSES:
-            values.append(_described(cause))
-            cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-        event: Any = {"level": "error", "logger": logger, "exception": {"values": values[::-1]}}
+        event, hint = self._described(error, client_options=self._client.options)
+        event["logger"] = logger
         if reference:
             event["tags"] = {"reference": reference}
-        self._client.capture_event(event)
+        self._client.capture_event(event, hint)
 
     def stop(self) -> None:
         """Send what is left, for at most a second."""
@@ -216,28 +212,19 @@ class ErrorReports(logging.Handler):
 
 
 def _scrubbed(event: Any, _: object) -> Any:
-    """Drop every field that we did not fill ourselves; a newer SDK may add others."""
-    return {name: value for name, value in event.items() if name in _KEPT and value}
-
-
-def _described(error: BaseException) -> dict[str, object]:
-    """Return the type of an error and where it was raised, in Sentry's form."""
-    frames = [
+    """Keep only the types of errors and places in code; a newer SDK may add other fields."""
+    errors = [
         {
-            "filename": _short(frame.f_code.co_filename),
-            "function": frame.f_code.co_name,
-            "lineno": line,
+            "type": each["type"],
+            "module": each["module"],
+            "stacktrace": {
+                "frames": [
+                    {name: frame.get(name) for name in _KEPT_OF_FRAME}
+                    for frame in each.get("stacktrace", {}).get("frames", ())
+                ]
+            },
         }
-        for frame, line in walk_tb(error.__traceback__)
+        for each in event["exception"]["values"]
     ]
-    kind = type(error)
-    return {
-        "type": kind.__name__,
-        "module": kind.__module__,
-        "stacktrace": {"frames": frames[-_MAX_FRAMES:]},
-    }
-
-
-def _short(path: str) -> str:
-    below = [folder for folder in sys.path if folder and path.startswith(folder + os.sep)]
-    return path.removeprefix(max(below, key=len) + os.sep) if below else Path(path).name
+    kept = {name: value for name, value in event.items() if name in _KEPT and value}
+    return kept | {"exception": {"values": errors}}
