@@ -106,8 +106,8 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     configure_logs(settings.log_level, secrets_of(settings))
-    for unknown in unknown_names(type(settings)):
-        log.warning("unknown setting", name=unknown.name, did_you_mean=unknown.nearest)
+    for name, nearest in unknown_names(type(settings)):
+        log.warning("unknown setting", name=name, did_you_mean=nearest)
     hide_secrets(settings)
     hide_from_others()
     command: Command = options.command

@@ -133,18 +133,11 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 """An environment is full of names for other programs, so a name must be more alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownName:
-    """A variable that is not a setting, and the setting that it resembles."""
-
-    name: str
-    nearest: str
-
-
-def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[UnknownName]:
+def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[str, str]]:
     """Return variables of the environment and `env_file` that resemble a setting that is not set.
 
-    They are in the order of their names. An `env_file` that cannot be read counts as empty.
+    Each comes with the nearest setting, in the order of their names. An `env_file` that cannot be
+    read counts as empty.
     """
     try:
         in_file = dotenv_values(env_file)
@@ -154,23 +147,20 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[UnknownN
     # An empty value counts as not set.
     given = {**in_file, **os.environ}
     is_set = {name.upper() for name, value in given.items() if value}
-    found = {
-        *_alike(settings, in_file, is_set, _ALIKE_IN_FILE),
-        *_alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT),
-    }
-    return sorted(found, key=lambda unknown: unknown.name)
+    in_environment = _alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT)
+    return sorted({*_alike(settings, in_file, is_set, _ALIKE_IN_FILE), *in_environment})
 
 
 def _alike(
     settings: set[str], names: Iterable[str], is_set: set[str], cutoff: float
-) -> Iterator[UnknownName]:
+) -> Iterator[tuple[str, str]]:
     missing = sorted(settings - is_set)
     for name in names:
         if name.upper() not in settings and not name.startswith("_"):
             near = get_close_matches(name.upper(), missing, n=5, cutoff=cutoff)
             if near:
                 words = set(name.upper().split("_"))
-                yield UnknownName(name, min(near, key=lambda each: len(words - {*each.split("_")})))
+                yield name, min(near, key=lambda each: len(words - {*each.split("_")}))
 
 
 RELOADED = frozenset(

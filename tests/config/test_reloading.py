@@ -8,7 +8,6 @@ from config.loading import (
     RELOADED,
     Reloaded,
     SettingsError,
-    UnknownName,
     load_settings,
     reload_settings,
     unknown_names,
@@ -96,15 +95,15 @@ def test_a_variable_that_resembles_a_setting_is_named(
 ) -> None:
     monkeypatch.setenv(name, "secret")
     monkeypatch.setenv(nearest, "")
-    assert unknown_names(Settings, str(tmp_path / ".env")) == [UnknownName(name, nearest)]
+    assert unknown_names(Settings, str(tmp_path / ".env")) == [(name, nearest)]
 
 
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
     assert unknown_names(Settings, str(file)) == [
-        UnknownName("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
-        UnknownName("OPENAI_URL", "OPENAI_BASE_URL"),
+        ("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
+        ("OPENAI_URL", "OPENAI_BASE_URL"),
     ]
 
 
