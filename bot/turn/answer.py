@@ -346,19 +346,19 @@ class FileSteps:
         Off the record no file is read. One that is refused, or that no step reads, gets a sentence.
         Notes of the steps are said at once if there is nothing to answer.
         """
-        kinds = {each.kind for each in request.updates}
-        if kinds.isdisjoint(MEDIA):
+        if not any(each.kind in MEDIA for each in request.updates):
             return None
         try:
             if request.last.is_file and not request.uses_memory:
                 return notice(request, self.sentences, "off.no_files")
             async with self.at_work.shown(request):
-                for step in [step for kind, step in self.reads if kind in kinds]:
-                    match await step(request, history):
-                        case Outbox() as outbox:
-                            return outbox
-                        case Request() as request:
-                            pass
+                for kind, step in self.reads:
+                    if any(each.kind == kind for each in request.updates):
+                        match await step(request, history):
+                            case Outbox() as outbox:
+                                return outbox
+                            case Request() as request:
+                                pass
         except NotRead as refusal:
             log.info("file refused", reason=refusal.reason)
             key, file = f"files.refused_{refusal.reason}", request.last.file

@@ -72,7 +72,7 @@ class TurnRunner:
                 outbox = await self.give_up(opened)
                 # The notice replaces the reply, so nothing of the reply counts as sent.
                 given_up = replace(opened, sending=0, sent=())
-                return await self._close(given_up, None, outbox, began)
+                return await self._close(given_up, outbox, began)
             request = unpack(opened, self.histories.tokens)
             if (session := opened.off_record) and not request.uses_memory:
                 said = () if request.last.begins_session else session.said
@@ -93,15 +93,13 @@ class TurnRunner:
                     outbox = await self._stored(opened, request, outbox)
                 if outbox.heard:  # words of sounds and photos, for the history
                     request = with_words(request, outbox.heard, self.histories.tokens)
-                committed = await self._close(opened, request, outbox, began)
-                await self._after(request, history, outbox, committed)
+                return await self._close(opened, outbox, began, request, history)
             except LeaseLost:
                 raise  # another process may run the turn already, so no hook is called
             except Exception:
                 if request.uses_memory and request.last.kind != "command":
                     await self.behaviors.on_suspend(call_context_of(request.last, conversation))
                 raise
-            return committed
 
     async def _stored(self, opened: OpenTurn, request: Request, outbox: Outbox) -> Outbox:
         """Store a reply with what its turn knows: a new session, what was heard, what it replaces.
@@ -135,9 +133,17 @@ class TurnRunner:
         return smaller
 
     async def _close(
-        self, opened: OpenTurn, request: Request | None, outbox: Outbox, began: float
+        self,
+        opened: OpenTurn,
+        outbox: Outbox,
+        began: float,
+        request: Request | None = None,
+        history: ChatHistory | None = None,
     ) -> Committed:
-        """Deliver a reply and commit the turn; without a `request` nothing of it is remembered."""
+        """Deliver a reply, commit the turn, and do what follows.
+
+        Without `request` and `history` nothing of the turn is remembered.
+        """
         self.observe(StepBegan("delivery"))
         mark = partial(self.turns.mark_sending, opened)
         try:
@@ -154,6 +160,8 @@ class TurnRunner:
         committed = await self.deliverer.guard(
             delivery.chat_id, delivery.in_doubt, commit, delivery.edited
         )
+        if request and history:
+            await self._after(request, history, outbox, committed)
         log.info(
             "turn closed",
             outcome=delivery.outcome,
