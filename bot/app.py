@@ -152,8 +152,8 @@ class App:
                 self._observers += [watcher.observe for watcher in each.watchers]
                 calls += [watcher.model_called for watcher in each.watchers]
             self._observers += [outside.observer] if outside.observer else []
-            behaviors = behaviors_of(settings, memory, models.internal, features, self._observe)
-            memory.enable_learning(learning_config(settings, behaviors, models.internal))
+            behaviors = behaviors_of(services, self._observe)
+            memory.enable_learning(learning_config(services, behaviors))
             assistant = assistant_of(services, behaviors)
             await stack.enter_async_context(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))

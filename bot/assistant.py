@@ -1,6 +1,6 @@
 """Builds what answers people: the behaviors, the agent, the commands, and the worker of turns."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from bot.commands.erasing import Deleting, ErasingCommands, Receipts
 from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
-from bot.feature import Feature, Services
+from bot.feature import Services
 from bot.model.call import CallLabels
 from bot.operator_classes import (
     agents_of,
@@ -33,7 +33,6 @@ from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import GiveUp, TurnRunner
 from bot.turn.worker import TurnWorker
-from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
@@ -43,11 +42,9 @@ from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.learning.tool_writes import without_domain
-from memory.memory import Memory
 from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
-from memory.text.internal_model import InternalModel
 
 _BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
@@ -57,17 +54,14 @@ _OUTPUT_SHARE = 4
 
 
 def behaviors_of(
-    settings: Settings,
-    memory: Memory,
-    model: InternalModel,
-    features: Sequence[Feature] = (),
-    observe: Observer = lambda _: None,
+    services: Services, observe: Observer = lambda _: None
 ) -> AIContextBehaviorManager:
     """Return the bot's behaviors in the order of the prompt, those of features last.
 
     Raise `UnusableClass`, or `FunctionNameClash` if two tools of behaviors have one name.
     """
-    scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
+    settings, features, model = services.settings, services.features, services.models.internal
+    scopes, tokens, zone = services.memory.scopes, services.memory.tokens, settings.timezone
     exchanges = settings.window_messages // 2
     cadence = Cadence(  # before the window drops messages that are not learned
         every_turns=max(1, min(settings.learn_every_turns, exchanges // 2)),
@@ -92,14 +86,13 @@ def behaviors_of(
     return AIContextBehaviorManager([*ours, *theirs], _TIME_LIMIT_S)
 
 
-def learning_config(
-    settings: Settings, behaviors: AIContextBehaviorManager, model: InternalModel
-) -> LearningConfig:
+def learning_config(services: Services, behaviors: AIContextBehaviorManager) -> LearningConfig:
     """Return the behaviors that learn, and the internal model that they use."""
     learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
     states = (each.with_domain for each in learning if isinstance(each, RunningState))
     with_domain = next(states, without_domain)
-    return LearningConfig(learning, model, with_domain, settings.openai_memory_model)
+    model, name = services.models.internal, services.settings.openai_memory_model
+    return LearningConfig(learning, model, with_domain, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,8 +88,8 @@ def default_assistant(memory: Memory) -> Assistant:
     """Return the assistant with the default settings and models that are never asked."""
     tape = Tape(time.time)
     models = models_of(ScriptedInternalModel(tape, 0), ScriptedChatModel(tape, 0))
-    behaviors = behaviors_of(SETTINGS, memory, models.internal)
-    return assistant_of(services_of(memory, SETTINGS, models=models), behaviors)
+    services = services_of(memory, SETTINGS, models=models)
+    return assistant_of(services, behaviors_of(services))
 
 
 def default_tokens(assistant: Assistant) -> int:

@@ -252,9 +252,9 @@ async def bot_of(
 ) -> tuple[Assistant, ContextLoader]:
     """Return the whole bot without Telegram: its prompt, tools, features and learning."""
     services = services_of(memory, settings, models=models)
-    features = await open_features(services)
-    behaviors = behaviors_of(settings, memory, models.internal, features)
-    memory.enable_learning(learning_config(settings, behaviors, models.internal))
+    await open_features(services)
+    behaviors = behaviors_of(services)
+    memory.enable_learning(learning_config(services, behaviors))
     bot = assistant_of(services, behaviors)
     k = settings.recall_k
     return bot, ContextLoader(behaviors, QuietChat(), bot.selector, k, bot.showable)

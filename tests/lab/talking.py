@@ -72,12 +72,11 @@ class Talk:
     def __init__(self, memory: Memory, settings: Settings, rig: Rig) -> None:
         self.memory = memory
         self._rig = rig
-        internal = ScriptedInternalModel(rig.tape, MODEL_S)
-        behaviors = behaviors_of(settings, memory, internal)
-        memory.enable_learning(learning_config(settings, behaviors, internal))
-        models = models_of(internal, rig.model)
+        models = models_of(ScriptedInternalModel(rig.tape, MODEL_S), rig.model)
         services = services_of(memory, settings, rig.telegram, models=models)
         services = replace(services, learn=self._learn)
+        behaviors = behaviors_of(services)
+        memory.enable_learning(learning_config(services, behaviors))
         assistant = assistant_of(services, behaviors)
         self._worker = turn_worker(services, assistant, no_command, lambda _: None)
         self._learner = BackgroundLearner(memory.learn)

@@ -33,6 +33,7 @@ from memory.scopes.fields import Watermark
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import services_of
 from tests.lab.bots import EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World, running
 from tests.lab.made_up import CHARACTERS, made_up
 from tests.lab.recall import OPTIONS, append_all
@@ -131,10 +132,10 @@ async def remember(world: World, conversation: Scope, person: Person, turns: int
 async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> None:
     """Set the watermark of every behavior to the newest message."""
     internal = ScriptedInternalModel(Tape(time.monotonic), 0)
-    settings = Settings(_env_file=None)
-    behaviors = behaviors_of(settings, memory, internal)
+    services = services_of(memory, Settings(_env_file=None), internal=internal)
+    behaviors = behaviors_of(services)
     generation = (await memory.scopes.read(conversation)).generation
-    for behavior in learning_config(settings, behaviors, internal).behaviors:
+    for behavior in learning_config(services, behaviors).behaviors:
         scope = conversation.facts_scope if behavior.is_personal else conversation
         learner = learner_in(scope, behavior.name, conversation, generation)
         scope_memory = await memory.scopes.read(scope)

@@ -50,7 +50,7 @@ async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
     """Return what is sent when Ann says hello."""
     async with open_models(settings) as models:
         services = services_of(memory, settings, chat := SignallingChat(), models=models)
-        assistant = assistant_of(services, behaviors_of(settings, memory, models.internal))
+        assistant = assistant_of(services, behaviors_of(services))
         worker = turn_worker(services, assistant, no_command, lambda _: None)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))

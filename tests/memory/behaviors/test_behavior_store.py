@@ -20,8 +20,9 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ToolWrite, to_json
+from tests.bot.features.services import services_of
 from tests.memory.behaviors.batches import call_context
-from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.learning.scripted import talk
 from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
 from tests.settings import Settings
@@ -55,7 +56,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def made(memory: Memory, *paths: str) -> AIContextBehaviorManager:
     settings = Settings(_env_file=None, learn="off", documents="off", behaviors=",".join(paths))
-    return behaviors_of(settings, memory, ScriptedModel())
+    return behaviors_of(services_of(memory, settings))
 
 
 class Chat:

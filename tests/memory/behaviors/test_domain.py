@@ -29,6 +29,7 @@ from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
 from memory.scopes.fields import Failures, State
 from memory.scopes.writes import SetDomain, ToolWrite, to_json
+from tests.bot.features.services import services_of
 from tests.memory.behaviors.test_behavior_store import Chat
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import HERE
@@ -135,8 +136,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 async def test_the_example_of_the_page_clears_what_was_learned(memory: Memory, module: str) -> None:
     settings = Settings(_env_file=None, learn="state", behaviors=f"{module}:Tickets")
-    made = import_module(module).feature(None)
-    behaviors = behaviors_of(settings, memory, ScriptedModel(), [made])
+    services = services_of(memory, settings)
+    services.features.append(import_module(module).feature(services))
+    behaviors = behaviors_of(services)
     (state,) = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     (tool,) = [each for each in behaviors.functions if each.name == "close_ticket"]
     memory.enable_learning(LearningConfig([], None, state.with_domain))

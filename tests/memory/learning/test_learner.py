@@ -87,12 +87,8 @@ async def test_personal_memory_is_stored_for_the_person_in_private_and_for_the_g
     for conversation, text in ((HERE, "private"), (GROUP, "group")):
         model.parts = {"notes": {"text": text}}
         await talk_and_learn(memory, "one", conversation=conversation)
-    scopes = {scope: await memory.scopes.read(scope) for scope in (HERE, ANNS, GROUP)}
-    assert {scope: [fact.text for fact in book.facts] for scope, book in scopes.items()} == {
-        HERE: [],
-        ANNS: ["private"],
-        GROUP: ["group"],
-    }
+    books = [await memory.scopes.read(scope) for scope in (HERE, ANNS, GROUP)]
+    assert [[fact.text for fact in book.facts] for book in books] == [[], ["private"], ["group"]]
 
 
 class Joining(Notes):
@@ -103,11 +99,8 @@ class Joining(Notes):
 
 
 async def test_a_behavior_may_join_anothers_call(memory: Memory, model: ScriptedModel) -> None:
-    memory.enable_learning(
-        LearningConfig(
-            [joining := Joining("joining", is_personal=True), Notes("due", every=2)], model
-        )
-    )
+    behaviors = [joining := Joining("joining", is_personal=True), Notes("due", every=2)]
+    memory.enable_learning(LearningConfig(behaviors, model))
     model.parts = {"joining": {"text": "a"}, "due": {"text": "b"}}
     assert (await talk_and_learn(memory, "one")).calls == 0
     assert (await talk_and_learn(memory, "two")).calls == 1
@@ -270,9 +263,8 @@ async def test_after_something_was_written_the_conversation_is_looked_at_once_mo
 async def test_nothing_is_written_if_a_clear_came_meanwhile(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(
-        LearningConfig([Notes(every=1, is_personal=True), Notes("here", every=1)], model)
-    )
+    behaviors = [Notes(every=1, is_personal=True), Notes("here", every=1)]
+    memory.enable_learning(LearningConfig(behaviors, model))
     model.parts = {"notes": {"text": "a secret"}, "here": {"text": "a secret"}}
     await talk(memory, "one")
 

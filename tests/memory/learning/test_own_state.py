@@ -19,6 +19,7 @@ from memory.memory import Memory
 from memory.scopes.fields import Failures
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
+from tests.bot.features.services import services_of
 from tests.memory.behaviors.batches import call_context
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk_and_learn
 from tests.memory.turns import GROUP, HERE
@@ -50,8 +51,9 @@ async def learn(memory: Memory, model: ScriptedModel, path: str) -> AIContextBeh
     settings = Settings(
         _env_file=None, learn="state", learn_every_turns=1, documents="off", behaviors=path
     )
-    behaviors = behaviors_of(settings, memory, model)
-    memory.enable_learning(learning_config(settings, behaviors, model))
+    services = services_of(memory, settings, internal=model)
+    behaviors = behaviors_of(services)
+    memory.enable_learning(learning_config(services, behaviors))
     for conversation, meal in ((HERE, "soup"), (GROUP, "pizza")):
         summary = KnowledgeBase(discussion_summary=f"They eat {meal}").model_dump()
         model.parts = {"running_state": summary, "meals": {"meals": f"They ate {meal}."}}
@@ -101,9 +103,9 @@ def test_its_state_stays_if_only_newer_messages_go() -> None:
 
 async def test_too_large_a_state_is_refused_and_told(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
-    settings = Settings(_env_file=None, learn="off")
+    services = services_of(memory, Settings(_env_file=None, learn="off"), internal=model)
     manager = AIContextBehaviorManager([notes], time_limit_s=5)
-    memory.enable_learning(learning_config(settings, manager, model))
+    memory.enable_learning(learning_config(services, manager))
     notes.state = "x" * 4_097
     model.parts = {"notes": {"text": "a"}}
     await talk_and_learn(memory, "one")
@@ -117,4 +119,4 @@ async def test_too_large_a_state_is_refused_and_told(memory: Memory, model: Scri
 def test_the_name_of_a_behavior_of_ours_is_refused(memory: Memory, model: ScriptedModel) -> None:
     settings = Settings(_env_file=None, behaviors=f"{__name__}:Facts")
     with pytest.raises(UnusableClass, match="needs a `name` of its own"):
-        behaviors_of(settings, memory, model)
+        behaviors_of(services_of(memory, settings, internal=model))

@@ -1,5 +1,7 @@
 """A behavior learns and speaks only where it is attached, and its class must have a name."""
 
+from dataclasses import replace
+
 import pytest
 
 from bot.assistant import behaviors_of
@@ -20,9 +22,9 @@ PARTS = "tests.acceptance.operator_parts"
 
 async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: Memory) -> None:
     settings = Settings(_env_file=None, learn="off", attachable_behaviors=f"{PARTS}:Meals")
-    made = feature(services_of(memory, settings))
-    model = ScriptedModel()
-    manager = behaviors_of(settings, memory, model, [made])
+    services, model = services_of(memory, settings), ScriptedModel()
+    services.features.append(made := feature(services))
+    manager = behaviors_of(services)
     (meals,) = made.behaviors
     memory.enable_learning(LearningConfig([meals], model))  # type: ignore[list-item]
     attachments = Attachments(memory, made.behaviors)
@@ -69,8 +71,9 @@ def test_a_class_without_a_name_or_named_twice_prevents_the_start(
     memory: Memory, chosen: dict[str, str], why: str
 ) -> None:
     settings = Settings(_env_file=None, learn="off", **chosen)  # type: ignore[arg-type]
+    services = services_of(memory, settings)
     with pytest.raises(UnusableClass, match=f"ATTACHABLE_BEHAVIORS{why}"):
-        behaviors_of(settings, memory, ScriptedModel(), [feature(services_of(memory, settings))])
+        behaviors_of(replace(services, features=[feature(services)]))
 
 
 @pytest.mark.parametrize("name", ["facts", "other_topics"])
@@ -79,7 +82,7 @@ def test_a_feature_that_shares_stored_data_prevents_the_start(memory: Memory, na
     taking = OtherTopics(memory.histories)
     taking.name = name
     others = [AIContextBehavior(), AIContextBehavior(), OtherTopics(memory.histories)]
-    features = [Feature(name="all", behaviors=[*others, taking])]
-    settings = Settings(_env_file=None, learn="off")
+    services = services_of(memory, Settings(_env_file=None, learn="off"))
+    services.features.append(Feature(name="all", behaviors=[*others, taking]))
     with pytest.raises(UnusableClass, match=f"FEATURES: two behaviors have the name {name}"):
-        behaviors_of(settings, memory, ScriptedModel(), features)
+        behaviors_of(services)

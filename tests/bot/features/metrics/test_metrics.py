@@ -13,7 +13,7 @@ from bot.turn.observers import PartSent
 from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
 from tests.acceptance.operator_parts import Berth
-from tests.memory.learning.scripted import ScriptedModel
+from tests.bot.features.services import services_of
 from tests.settings import Settings
 
 
@@ -117,9 +117,9 @@ def test_sends_are_counted_by_outcome() -> None:
 
 async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory) -> None:
     metrics = Metrics()
-    settings = Settings(_env_file=None, learn="state")
-    berths = Feature(name="berths", replaces=Replacements(knowledge_base=Berth))
-    made = behaviors_of(settings, memory, ScriptedModel(), [berths], metrics.observe)
+    services = services_of(memory, Settings(_env_file=None, learn="state"))
+    services.features.append(Feature(name="berths", replaces=Replacements(knowledge_base=Berth)))
+    made = behaviors_of(services, metrics.observe)
     [state] = [each for each in made.behaviors if isinstance(each, RunningState)]
     for update in ('{"number": "A-1"}', '{"number": 7}'):
         state.with_domain("", update)
