@@ -29,7 +29,7 @@ _DEFAULT_LANGUAGE = b"en"
 
 
 class Operators:
-    """The people in `ADMIN_USER_IDS`, and the language in which each last used a command."""
+    """The people in `ADMIN_USER_IDS`, and the language of their last `/start` or admin command."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._settings = settings

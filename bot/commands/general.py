@@ -68,6 +68,8 @@ class GeneralCommands:
         `asked.text` is the payload of the link that the person followed; an unknown one is ignored.
         """
         language, text = asked.sender.language, self.sentences.text
+        if asked.sender in self.access.operators:
+            await self.access.operators.note_language(asked.sender)
         if asked.is_group:
             return Answer(self.sentences.say(language, "start.group", username=self.me.username))
         ways = what_to_send(self.ways, self.sentences, language)

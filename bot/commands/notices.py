@@ -1,7 +1,7 @@
 """What operators are told without asking, and whether a person wants to be told anything unasked.
 
-Operators are told that Redis fills up, and the news of features: in private, in the language in
-which an operator last used a command. Features send people announcements and tips.
+Operators are told that Redis fills up, and the news of features: in private, in the language of
+an operator's last `/start` or admin command. Features send people announcements and tips.
 """
 
 import asyncio

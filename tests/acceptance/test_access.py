@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.acceptance.buttons import press, press_now, shown
 from tests.acceptance.rig import BotProcess, Rig
-from tests.acceptance.sentences import sentence
+from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
 from tests.stored import everything_on_disk
@@ -25,7 +25,7 @@ async def start(rig: Rig, **settings: object) -> tuple[BotProcess, list[tuple[Pe
     rig.environment |= {name.upper(): str(value) for name, value in settings.items()}
     rig.environment["ADMIN_USER_IDS"] = f"{ADMIN} {OTHER_ADMIN}"
     [worker] = await rig.start_apart()
-    admins = [rig.person(ADMIN, "Ada"), rig.person(OTHER_ADMIN, "Otto")]
+    admins = [rig.person(ADMIN, "Ada"), rig.person(OTHER_ADMIN, "Otto", "de")]
     await asyncio.gather(*(rig.ask(admin, chat, "/start") for admin, chat in admins))
     return worker, admins
 
@@ -54,12 +54,13 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     await rig.telegram.wait_for(lambda: len(adas.replies) == len(ottos.replies) == 2)
     await rig.telegram.wait_for(lambda: not rig.telegram.updates.pending_count)
     notices = [adas.replies[-1], ottos.replies[-1]]
-    wants_in = sentence("access.wants_in", name="Anna", id=anna.id)
-    assert [notice.text for notice in notices] == [wants_in] * 2
+    for notice, language in zip(notices, ("en", "de"), strict=True):
+        assert notice.text == sentence_in(language, "access.wants_in", name="Anna", id=anna.id)
     await press(rig, ada, notices[0], "Let in")
-    await press(rig, otto, notices[1], "Refuse")
-    for notice in notices:
-        await shown(rig, notice, sentence("access.let_in", id="Anna (1001)", by=ADMIN))
+    await press(rig, otto, notices[1], "Ablehnen")
+    for notice, language in zip(notices, ("en", "de"), strict=True):
+        is_in = sentence_in(language, "access.let_in", id="Anna (1001)", by=ADMIN)
+        await shown(rig, notice, is_in)
     await rig.telegram.wait_for(lambda: len(annas.replies) == 2)
     assert texts(annas) == [sentence("access.asked"), sentence("access.welcome")]
     assert CANARY.encode() not in await rig.stored()
