@@ -230,14 +230,19 @@ class PromptAssembler:
         )
 
     def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
-        """Return the recalled results of which a prompt may show something."""
-        recalled, query = context.background.recalled, context.call_context.query
-        window = {message.seq for message in context.background.window}
+        """Return the recalled results of which a prompt may show something.
+
+        It only matters if one of them is untrusted: else all are returned.
+        """
+        beside, query = context.background, context.call_context.query
+        if all(message.is_first_party for message in beside.recalled_messages()):
+            return beside.recalled
+        window = {message.seq for message in beside.window}
         limit = int((self._most - sum(self._sizes)) * _IDLE_MEMORY_SHARE)
-        lines = self._recall.ranked(context, recalled, query, limit, window)
+        lines = self._recall.ranked(context, beside.recalled, query, limit, window)
         return tuple(
             result
-            for result in recalled
+            for result in beside.recalled
             if any(message.seq in lines for message in result.messages)
         )
 
