@@ -55,7 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--reminders", action="store_true", help="each message asks for a reminder")
     parser.add_argument(
-        "--mutants", action="store_true", help="print the first seed that finds each mutant"
+        "--mutants", action="store_true", help="print the seed from `since` that finds each mutant"
     )
     parser.add_argument(
         "--trace", action="store_true", help="show everything that happens with one seed"
@@ -90,8 +90,7 @@ def run_all(seeds: Iterable[int], *, reminds: bool = False) -> Chunk:
 def _find_mutants(options: argparse.Namespace) -> int:
     """Print the first seed that finds each mutant; return 1 if one is not found."""
     with Pool(options.jobs) as pool:
-        seeds = range(options.seed, options.seed + options.schedules)
-        found = pool.imap(partial(_first_found, seeds), range(len(MUTANTS)))
+        found = pool.imap(partial(_first_found, options.schedules), range(len(MUTANTS)))
         firsts = []
         for mutant, first in zip(MUTANTS, found, strict=True):
             firsts.append(first)
@@ -99,8 +98,9 @@ def _find_mutants(options: argparse.Namespace) -> int:
     return int(None in firsts)
 
 
-def _first_found(seeds: Iterable[int], number: int) -> int | None:
+def _first_found(schedules: int, number: int) -> int | None:
     mutant = MUTANTS[number]
+    seeds = range(mutant.since, mutant.since + schedules)
     with simulator(mutant.protocol()) as simulated:
         finds = lambda seed: simulated.run(seed).violation.startswith(mutant.promise)  # noqa: E731
         return next(filter(finds, seeds), None)

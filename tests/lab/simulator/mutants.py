@@ -108,7 +108,7 @@ MUTANTS = (
             often=("late", "pause"),
             alone=True,
         ),
-        since=167,
+        since=207,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
@@ -119,7 +119,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=86,
+        since=137,
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
@@ -132,21 +132,21 @@ MUTANTS = (
             *("text", "new"),
             often=("repeated", "pause", "late"),
         ),
-        since=103,
+        since=131,
     ),
     Mutant("storing a reply raises an error", "every error is expected", _bot(broken_bots.clumsy)),
-    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.forgetful), since=85),
+    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.forgetful), since=116),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
         _acting(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")), "text", "clear"),
-        since=65,
+        since=105,
     ),
     Mutant(
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "ask({[id] = 'done|' .. receipt .. (asked and '|' .. asked or '')})", "")),
-        since=25,
+        since=31,
     ),
     Mutant(
         "late updates from before a clear are accepted",
@@ -165,7 +165,7 @@ MUTANTS = (
             ("learn_vectors", "epoch ~= request.epoch or erasure ~= request.erasure", "false"),
             often=("hangs",),
         ),
-        since=8,
+        since=33,
     ),
     Mutant(
         "forgetting a person leaves the lease and raises nothing",
@@ -185,7 +185,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=201,
+        since=236,
     ),
     Mutant(
         "the newest updates are taken first",
@@ -212,7 +212,7 @@ MUTANTS = (
         "after an unknown part nothing more is sent",
         "every update is answered",
         _bot(broken_bots.discouraged),
-        since=13,
+        since=19,
     ),
     Mutant(
         "an exchange is appended twice",
@@ -246,7 +246,7 @@ MUTANTS = (
         "a turn takes updates of several people",
         "a turn is one sender's messages or one command",
         _lua(*((script, " or sender ~= first_sender", "") for script in _BEGINNING)),
-        since=6,
+        since=15,
     ),
     Mutant(
         "a command is taken together with other updates",
@@ -270,7 +270,7 @@ MUTANTS = (
             often=("pause",),
             alone=True,
         ),
-        since=415,
+        since=441,
     ),
     Mutant(
         "a lease is handed over by a former holder",
@@ -283,7 +283,7 @@ MUTANTS = (
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
         _acting(_lua(("edit_entry", "redis.call('DEL', LEASE)", "")), "text", "edit"),
-        since=6,
+        since=35,
     ),
     Mutant(
         "an edit changes a message whose reply is stored",
@@ -293,13 +293,13 @@ MUTANTS = (
             *("text", "edit"),
             often=("pause",),
         ),
-        since=7,
+        since=12,
     ),
     Mutant(
         "a question that is answered again stays in the history",
         "what was answered is remembered once",
         _lua(("revise", "= erase_messages(wanted.messages)", "= 0, 0")),
-        since=8,
+        since=13,
     ),
     Mutant(
         "an edit of an answered message is ignored",
@@ -316,7 +316,7 @@ MUTANTS = (
         "a stop marks nothing",
         "a stopped turn gets no answer",
         _lua(("stop", "redis.call('HSET', TURN, 'stopped', 1)", "")),
-        since=98,
+        since=133,
     ),
     Mutant(
         "the outbox does not look for a stop",
@@ -357,19 +357,19 @@ MUTANTS = (
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "LOG, VEC, WORK)", "LOG, VEC)"))),
-        since=29,
+        since=70,
     ),
     Mutant(
         "a repeated close begins the turn of a task again",
         "an update is accepted once",
         _reminding(_lua(("close_work", "token ~= request.token", "not stored"))),
-        since=226,
+        since=436,
     ),
     Mutant(
         "an erasure leaves the turns of tasks that began before its job",
         "what is forgotten is gone",
         _reminding(_lua(("wipe", "== '-' then tasks", "== '+' then tasks"))),
-        since=98,
+        since=383,
     ),
     Mutant(
         "an erased task is answered",
@@ -380,6 +380,6 @@ MUTANTS = (
             often=("pause", "hangs"),
             alone=True,
         ),
-        since=258,
+        since=400,
     ),
 )
