@@ -4,10 +4,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, BinaryIO, ClassVar, Literal
 
 import orjson
 
@@ -38,7 +38,7 @@ class BotProcess:
     ) -> None:
         self._environment = environment
         self._command = command.split()
-        self._launcher = "" if from_scratch else self.launcher
+        self._from_scratch = from_scratch
         self._process: asyncio.subprocess.Process | Forked | None = None
         self._reading: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()
@@ -64,23 +64,11 @@ class BotProcess:
     async def start(self, *, until: str = "serving") -> None:
         """Start the bot; return when the log reports `until`."""
         seen = len(self.log)
-        self._process = await self._start()
+        self._process = await start_process(
+            self._environment, self._command, from_scratch=self._from_scratch
+        )
         self._reading = asyncio.create_task(self._read())
         await self.wait_for_log(until, after=seen, timeout_s=START_S)
-
-    async def _start(self) -> asyncio.subprocess.Process | Forked:
-        if self._launcher:
-            return await Forked.start(self._launcher, self._environment, self._command)
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "bot", *self._command),
-            cwd=self._environment.get("PWD", ROOT),
-            env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=2**22,
-        )
 
     async def stop(self) -> int:
         """End the bot as a platform does; return its exit status."""
@@ -279,22 +267,35 @@ class Rig:
             process.check_log()
 
 
+async def start_process(
+    environment: dict[str, str],
+    command: Sequence[str],
+    *,
+    from_scratch: bool = False,
+    log: BinaryIO | None = None,
+) -> asyncio.subprocess.Process | Forked:
+    """Start a bot, forked if there is a launcher; it writes to `log`, or to `stdout` without one.
+
+    `command` follows `python -m bot`.
+    """
+    if BotProcess.launcher and not from_scratch:
+        return await Forked.start(BotProcess.launcher, environment, command, log)
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", *command),
+        cwd=environment.get("PWD", ROOT),
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=log or asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=2**22,
+    )
+
+
 async def run_command(
     environment: dict[str, str], *command: str, from_scratch: bool = False
 ) -> tuple[int, str]:
     """Run a command, such as `check`, to its end, forked if possible; return status and output."""
-    process: asyncio.subprocess.Process | Forked
-    if BotProcess.launcher and not from_scratch:
-        process = await Forked.start(BotProcess.launcher, environment, [*command])
-    else:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bot", *command),
-            cwd=ROOT,
-            env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
+    process = await start_process(environment, command, from_scratch=from_scratch)
     assert process.stdout
     output = await process.stdout.read()
     return await process.wait(), output.decode()

@@ -6,21 +6,26 @@ defaults, except the send rate: with Telegram's 30 a second only that limit woul
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from bot.telegram.telegram import WEBHOOK_PATH
 from memory.store.client import RedisClient
+from tests.acceptance.forked import Forked
+from tests.acceptance.rig import start_process
 from tests.lab.bots import ROOT, Running
 from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import TOKEN, LeanTelegram
 from tests.lab.posting import Posting
 from tests.valkey import ValkeyServer, free_port
+
+Process = asyncio.subprocess.Process | Forked
 
 _SECRET = "a-secret-of-the-benchmark"
 _STOP_S = 8
@@ -77,7 +82,7 @@ class Processes:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._started: dict[str, asyncio.subprocess.Process] = {}
+        self._started: dict[str, Process] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,14 +101,9 @@ class Processes:
         Raise `Died` if it ends before or does not become ready in time.
         """
         port = int(environment.get("PORT", "0"))
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self._folder), **environment}
         with (self._folder / f"{name}.log").open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", *arguments),
-                cwd=ROOT,
-                env={"PATH": os.environ["PATH"], "HOME": str(self._folder), **environment},
-                stdout=log,
-                stderr=log,
-            )
+            process = await _start(arguments, environment, log)
         self._started[name] = process
         running = Running(process.pid, port)
         if port:
@@ -114,12 +114,10 @@ class Processes:
         """End a process, if it runs, so that it may be started again."""
         if process := self._started.pop(name, None):
             if kill:
-                process.kill()
+                process.send_signal(signal.SIGKILL)
             await _end(process)
 
-    async def _until_ready(
-        self, name: str, process: asyncio.subprocess.Process, running: Running
-    ) -> None:
+    async def _until_ready(self, name: str, process: Process, running: Running) -> None:
         ready, over = asyncio.create_task(running.ready()), asyncio.create_task(process.wait())
         await asyncio.wait({ready, over}, return_when=asyncio.FIRST_COMPLETED)
         over.cancel()
@@ -179,13 +177,22 @@ async def _surroundings() -> AsyncIterator[tuple[Fleet, Processes]]:
             raise RuntimeError(f"{len(odd)} answers were not the model's: {odd[:3]}")
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _start(arguments: Sequence[str], environment: dict[str, str], log: BinaryIO) -> Process:
+    module, *command = arguments
+    if module == "bot":
+        return await start_process(environment, command, log=log)
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", *arguments), cwd=ROOT, env=environment, stdout=log, stderr=log
+    )
+
+
+async def _end(process: Process) -> None:
     """End a process; kill it if it takes longer than `_STOP_S`."""
     with suppress(ProcessLookupError):
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
     try:
         async with asyncio.timeout(_STOP_S):
             await process.wait()
     except TimeoutError:
-        process.kill()
+        process.send_signal(signal.SIGKILL)
         await process.wait()

@@ -33,6 +33,7 @@ import httpx2
 
 from bot.telegram.telegram import WEBHOOK_PATH
 from memory.store.client import RedisClient
+from tests.acceptance.rig import run_command
 from tests.lab.bots import Running
 from tests.lab.fleet import Processes, environment_of
 from tests.lab.lean_http import HOST
@@ -285,15 +286,10 @@ class Month:
 
     async def command(self, *arguments: str, **settings: str) -> None:
         """Run a command of the bot to its end; raise `RuntimeError` if it fails."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bot", *arguments),
-            env={"PATH": "", "HOME": str(self.folder), **settings},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said, _ = await process.communicate()
-        if process.returncode:
-            raise RuntimeError(said.decode()[-2_000:])
+        environment = {"PATH": "", "HOME": str(self.folder), **settings}
+        status, said = await run_command(environment, *arguments)
+        if status:
+            raise RuntimeError(said[-2_000:])
 
     async def _note(self, day: int) -> None:
         files = sum(each.stat().st_size for each in self.valkey.folder.rglob("*") if each.is_file())

@@ -41,7 +41,8 @@ def test_answers_out_of_order_are_counted() -> None:
     assert (place.disorder(), place.missing()) == (1, [])
 
 
-@pytest.mark.timeout(600)  # it starts eight processes, which takes two minutes on a busy machine
+@pytest.mark.usefixtures("launcher")
+@pytest.mark.timeout(600)
 async def test_a_short_month_breaks_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(month, "WORKERS", 1)
     monkeypatch.setattr(month, "_QUIET_S", 1)
