@@ -34,11 +34,6 @@ def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Any:
     )
 
 
-async def test_a_working_model_has_only_ok_rows(settings: Settings) -> None:
-    rows = await rows_of(check_chat(settings))
-    assert {row.verdict for row in rows.values()} == {"ok"}
-
-
 async def test_the_long_prompt_fills_the_budget_and_has_a_form_that_every_server_takes(
     settings: Settings, model_api: ModelApiServer
 ) -> None:
@@ -80,15 +75,6 @@ def test_the_advice_depends_on_the_tokens_that_the_server_counted(
     row = front_was_read(ModelReply(said, (), "stop", Usage(prompt_tokens=counted)), sent=1000)
     assert row.verdict == verdict
     assert row.advice.endswith(told)
-
-
-async def test_a_model_that_refuses_the_long_prompt_fails(
-    settings: Settings, model_api: ModelApiServer
-) -> None:
-    model_api.dialect = Dialect(context_tokens=2000)
-    row = (await rows_of(check_chat(settings)))["Model prompt"]
-    assert row.verdict == "fail"
-    assert row.advice.startswith("lower PROMPT_TOKENS")
 
 
 async def test_a_model_without_tools_is_a_warning(settings: Settings, reader: FrontReader) -> None:
