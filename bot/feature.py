@@ -1,7 +1,7 @@
 """`Feature`: what one folder adds to the bot. Features of an operator are made in the same way."""
 
 import argparse
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -144,7 +144,6 @@ class Feature:
     arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake
     steps: Sequence[AnswerStep] = ()  # asked for each message, behind commands and quotas
     reads: Mapping[MediaKind, AnswerStep] = field(default_factory=dict)  # read files of these kinds
-    suffixes: Collection[str] = ()  # of the files that these read whatever type they claim
     tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run

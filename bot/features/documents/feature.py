@@ -17,7 +17,7 @@ from bot.commands.bot_command import BotCommand
 from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sections
+from bot.features.documents.formats import Limits, format_of, read_sections
 from bot.features.documents.scans import PAGE, PageText, read_scan, take_out, text_of_page
 from bot.features.documents.settings import DocumentSettings
 from bot.features.documents.text_rag import TextRag, TextRagOptions
@@ -72,7 +72,6 @@ def feature(services: Services) -> Feature:
         name="documents",
         commands=[BotCommand("documents", listed.show, buttons={DocumentList.verb: listed.press})],
         reads={"document": upload.answer},
-        suffixes=SUFFIXES,
         behaviors=[TextRag(memory.scopes, memory.tokens, options)],
         ways=["way_file"],
     )

@@ -5,7 +5,7 @@ the file is fetched and read once more, in a turn; a repeated turn changes nothi
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from html import unescape
@@ -65,8 +65,7 @@ def feature(services: Services) -> Feature:
     command = BotCommand(
         "import", imports.say_how, "private", buttons, takes_file=True, section="memory"
     )
-    answer = partial(imports.answer, features=services.features)
-    return Feature(name="imports", commands=[command], reads={"document": answer})
+    return Feature(name="imports", commands=[command], reads={"document": imports.answer})
 
 
 class Importing:
@@ -113,23 +112,23 @@ class Importing:
         await self._memory.questions.withdraw(here, nonce, pressed.sender.id)
         return self._sentences.say(pressed.sender.language, "import.refused")
 
-    async def answer(
-        self, request: Request, history: ChatHistory, *, features: Sequence[Feature] = ()
-    ) -> Outbox | None:
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return the question or the confirmation; None for a file that holds no talks.
 
-        One whose suffix another of the `features` reads is none. Exports are taken in private only:
-        they hold all that a person has told an assistant. Raise `NotRead`, `TelegramError`,
+        Exports are taken in private only, where the content decides whether a file is one: they
+        hold all that a person has told an assistant. Raise `NotRead`, `TelegramError`,
         `StoreError`, or `LeaseLost` if something was erased meanwhile.
         """
         sent, file = request.last, request.last.file
         if file is None:
             return None
-        is_talk = bool(file.pasted) or _may_be_export(file, features)
+        name, mime_type = file.name.lower(), file.mime_type.partition(";")[0].strip().lower()
+        is_talk = bool(file.pasted) or name.endswith(_EXPORT_SUFFIXES)
         if is_talk and sent.is_group:
             raise NotRead("in_group")
-        may_be_list = file.name.lower().endswith(_LIST_SUFFIXES) and not sent.is_group
-        if file.read_as == DOCUMENT or not (is_talk or may_be_list):
+        may_be_talk = mime_type in _EXPORT_TYPES or name.endswith(_LIST_SUFFIXES)
+        may_be_talk = is_talk or (may_be_talk and not sent.is_group)
+        if file.read_as == DOCUMENT or not may_be_talk:
             return None
         fetched = await self._files.fetch(request, file, history.conversation)
         try:
@@ -144,7 +143,9 @@ class Importing:
         except NotWritten:
             raise LeaseLost(history.conversation.tag) from None
         except NotRead as refusal:
-            if refusal.reason != "type" or file.nonce or file.pasted:
+            # A text that begins like JSON need not be any, unless its name or person says so.
+            may_be_text = refusal.reason == "damaged" and not (is_talk or file.read_as)
+            if file.nonce or not (refusal.reason == "type" or may_be_text):
                 raise
             return None
 
@@ -223,15 +224,6 @@ class Importing:
         if found.beyond and not found.passages:
             raise NotRead("full")
         return found
-
-
-def _may_be_export(file: SentFile, features: Sequence[Feature]) -> bool:
-    """Say whether a file is named like an export; its content decides later."""
-    name = file.name.lower()
-    if name.endswith(tuple(suffix for each in features for suffix in each.suffixes)):
-        return False
-    mime_type = file.mime_type.partition(";")[0].strip().lower()
-    return name.endswith(_EXPORT_SUFFIXES) or mime_type in _EXPORT_TYPES
 
 
 def _list_in(file: SentFile, content: bytes) -> str:

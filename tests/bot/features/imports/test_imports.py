@@ -119,6 +119,12 @@ async def test_a_document_with_the_type_of_an_export_is_no_export(importer: Impo
     assert await importer.texts() == ["The whale is blue."]
 
 
+@pytest.mark.parametrize("text", ["[Home](https://a.b) is mine.", "{draft} It is mine."])
+async def test_a_text_that_begins_like_json_is_no_export(importer: Importer, text: str) -> None:
+    await importer.send(text.encode(), "notes.md")
+    assert await importer.texts() == [text]
+
+
 async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer: Importer) -> None:
     await importer.bring(chatgpt(LISBON, BREAD, SAILING))
     found = await importer.found("What is the name of my boat?")
