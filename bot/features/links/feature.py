@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from bot.feature import Feature, Services
-from bot.features.links.page_fetch import PageFetcher, PageRefused
+from bot.features.links.page_fetch import PageFetcher
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.links.settings import LinksSettings
 from bot.parsing.answers import NotRead
@@ -48,10 +48,7 @@ def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
 
     async def run(arguments: ReadPageArguments, context: AgentContext) -> str:
         _check_source(arguments.url, context)
-        try:
-            page = await fetcher.fetch(arguments.url)
-        except PageRefused as refusal:
-            raise ToolError(str(refusal)) from refusal
+        page = await fetcher.fetch(arguments.url)
         if "html" in page.mime_type:
             try:
                 answer = await parse(_PARSER, page.content, _MAX_CHARS)

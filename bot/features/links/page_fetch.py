@@ -17,6 +17,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 import httpx2
 
 from bot.http_client import HttpClient, read_within, trusted
+from memory.behaviors.tool import ToolError
 
 _TIMEOUT_S = 10
 _MAX_BYTES = 2 * 2**20
@@ -52,8 +53,8 @@ Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 
 
-class PageRefused(Exception):
-    """Raised with a text for the model: why a page is not read."""
+class PageRefused(ToolError):
+    """Raised if a page is not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ _STATUSES = {
 }
 
 
-class SearchFailed(Exception):
-    """Raised with a text for the model: why nothing was searched; `status` is 0 if unknown."""
+class SearchFailed(ToolError):
+    """Raised if nothing was searched; `status` is 0 if unknown."""
 
     def __init__(self, reason: str, status: int = 0) -> None:
         super().__init__(reason)
@@ -106,10 +106,7 @@ def search_web_tool(service: SearchService) -> Tool[SearchWebArguments]:
     """Return the tool."""
 
     async def run(arguments: SearchWebArguments, _: AgentContext) -> str:
-        try:
-            found = await service.search(arguments.query)
-        except SearchFailed as failure:
-            raise ToolError(str(failure)) from failure
+        found = await service.search(arguments.query)
         results = (
             "\n".join(filter(None, (f"{number}. {page.title}", page.address, page.text)))
             for number, page in enumerate(found, start=1)
