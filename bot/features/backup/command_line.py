@@ -13,7 +13,7 @@ from bot.feature import Subcommands
 from bot.features import import_all
 from bot.features.backup.backup_file import BackupReader, BackupRefused, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
-from bot.features.backup.saving import SavedCounts, Saving
+from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
 from bot.operator_classes import UnusableClass
 from bot.runtime.process import memory_options, open_store, redis_address
@@ -63,8 +63,8 @@ def run_backup(settings: BackupSettings, options: argparse.Namespace) -> int:
         return _refused(settings, error)
     sealed = "encrypted" if passphrase else "not encrypted: set BACKUP_PASSPHRASE to encrypt it"
     sys.stdout.write(
-        f"{options.file}: {counts.scopes} conversations, people and namespaces, "
-        f"{counts.messages} messages, {counts.erasures} erasures; {sealed}\n"
+        f"{options.file}: {counts['scopes']} conversations, people and namespaces, "
+        f"{counts['messages']} messages, {counts['erasures']} erasures; {sealed}\n"
     )
     return 0
 
@@ -108,7 +108,7 @@ class _Progress:
 
 async def _save(
     settings: BackupSettings, redis: str, options: argparse.Namespace, passphrase: str
-) -> SavedCounts:
+) -> Counter[str]:
     is_journal = options.journal
     async with open_store(redis, settings) as client:
         shared = [Scope.of_namespace(each) for each in settings.namespaces]
@@ -117,7 +117,7 @@ async def _save(
         with BackupWriter(options.file, header, passphrase) as writer:
             counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
         if not is_journal:
-            await saving.note_done(counts)
+            await saving.note_done()
     return counts
 
 

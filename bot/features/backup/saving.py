@@ -7,6 +7,7 @@ or vectors of another model came, the scope is read again.
 Keys are read as fields and entries, not with DUMP; the README says why.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -118,15 +119,6 @@ def _bytes(fields: Mapping[str, str]) -> dict[bytes, bytes]:
     return {name.encode("latin-1"): value.encode("latin-1") for name, value in fields.items()}
 
 
-@dataclass(slots=True)
-class SavedCounts:
-    """How much a backup holds."""
-
-    scopes: int = 0
-    messages: int = 0
-    erasures: int = 0
-
-
 Progress = Callable[[int, int], None]
 """Called with the number of scopes that are done, and with about how many there are."""
 
@@ -156,36 +148,35 @@ class Saving:
 
     async def save(
         self, writer: BackupWriter, *, is_journal_only: bool, progress: Progress
-    ) -> SavedCounts:
-        """Write all records of a file; raise `StoreError`."""
-        counts = SavedCounts()
+    ) -> Counter[str]:
+        """Write all records of a file; return how much is in it. Raise `StoreError`."""
+        counts: Counter[str] = Counter()
         if not is_journal_only:
             total = await count_scopes(self._client, self._store.keys)
             async for scope in self._scopes():
                 stored = await self._read(scope)
                 if stored.has_content or stored.meta:
-                    counts.scopes += 1
-                    counts.messages += len(stored.log)
+                    counts["scopes"] += 1
+                    counts["messages"] += len(stored.log)
                     for record in stored.to_file():
                         writer.write(record)
-                progress(counts.scopes, max(total, counts.scopes))
+                progress(counts["scopes"], max(total, counts["scopes"]))
         # The journal comes last, so that it also has what was erased while scopes were read.
         erasures = await read_journal(self._store)
-        counts.erasures = len(erasures.entries)
+        counts["erasures"] = len(erasures.entries)
         writer.write({"kind": "journal", "secrets": erasures.secrets, "entries": erasures.entries})
         access = {}
         for part in ACCESS_PARTS:
             found = await self._client.call("HGETALL", self._store.keys.access(part))
             access[part] = {id_.decode(): value.decode() for id_, value in found.items()}
         writer.write({"kind": "access", **access})
-        writer.write({"kind": "end", "scopes": counts.scopes, "messages": counts.messages})
+        writer.write({"kind": "end", "scopes": counts["scopes"], "messages": counts["messages"]})
         return counts
 
-    async def note_done(self, counts: SavedCounts) -> None:
+    async def note_done(self) -> None:
         """Store when the last whole backup was made, for `python -m bot check`."""
         now = await self._client.server_time()
-        fields = ("at", f"{now:.0f}", "scopes", counts.scopes)
-        await self._client.call("HSET", last_backup_key(self._store.keys), *fields)
+        await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
 
     async def _scopes(self) -> AsyncIterator[Scope]:
         seen: set[Scope] = set()

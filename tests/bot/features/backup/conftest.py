@@ -9,7 +9,7 @@ import pytest
 from bot.features.backup import backup_file
 from bot.features.backup.backup_file import BackupReader, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
-from bot.features.backup.saving import SavedCounts, Saving
+from bot.features.backup.saving import Saving
 from memory.memory import Memory
 from memory.store.store import LAYOUT
 from memory.text.tokens import TokenCounter
@@ -55,7 +55,7 @@ PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["p
 
 async def save(
     memory: Memory, file: Path, passphrase: str = "", *, is_journal_only: bool = False
-) -> SavedCounts:
+) -> Counter[str]:
     await memory.client.call("SET", memory.keys.layout, LAYOUT)  # as the start of a bot does
     saving = Saving(memory.store, BOT)
     header = await saving.header(is_journal_only=is_journal_only)

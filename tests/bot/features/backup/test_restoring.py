@@ -100,7 +100,7 @@ async def test_an_empty_store_gets_all_back(
 ) -> None:
     await remember_much(memory)
     counts = await save(memory, file, passphrase)
-    assert (counts.scopes, counts.messages) == (3, 10)
+    assert (counts["scopes"], counts["messages"]) == (3, 10)
     for wrong in ("", "open barley") if passphrase else ():
         with pytest.raises(BackupRefused, match="the passphrase is wrong"):
             await restore(empty, file, passphrase=wrong)
@@ -231,5 +231,5 @@ async def test_what_has_expired_is_not_restored(memory: Memory, empty: Memory, f
     # The index still names it until the next sweep; the rest of it goes within the same second.
     await memory.client.call("UNLINK", *names)
     counts = await save(memory, file)
-    assert counts.scopes == 2
+    assert counts["scopes"] == 2
     assert await restore(empty, file) == {"restored": 2}

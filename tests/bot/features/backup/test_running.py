@@ -8,7 +8,7 @@ import pytest
 
 from bot.features.backup.command_line import NOTHING_THERE, run_backup, run_restore
 from bot.features.backup.probes import PROBES, backup_row
-from bot.features.backup.saving import SavedCounts, Saving
+from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
 from memory.memory import Memory
 from memory.store.client import RedisClient
@@ -63,7 +63,7 @@ def test_the_row_says_how_old_the_last_backup_is() -> None:
 async def test_a_backup_is_seen_by_the_check_of_its_bot_alone(
     store: RedisClient, tokens: TokenCounter, settings_of: SettingsOf
 ) -> None:
-    await Saving(Memory(store, 42, tokens, None, OPTIONS).store, 42).note_done(SavedCounts())
+    await Saving(Memory(store, 42, tokens, None, OPTIONS).store, 42).note_done()
     for bot, verdict in ((42, "ok"), (43, "warn")):
         [row] = [row async for row in PROBES[0].run(settings_of(), store, Keys(bot))]
         assert row.verdict == verdict
