@@ -12,7 +12,6 @@ from typing import Any
 
 import structlog
 
-from bot.commands.notices import OperatorNotices
 from bot.costs import NOTED_S
 from bot.feature import Services
 from bot.runtime.background_learner import BackgroundLearner
@@ -20,7 +19,7 @@ from bot.runtime.process import GarbageWatch, LoopWatchdog
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.context import CallContext, Person
 from memory.erasure.jobs import FinishedJob, JobBusy
-from memory.limits.capacity import CapacityMonitor, Level
+from memory.limits.capacity import Level
 from memory.memory import Memory
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.store.client import RedisClient
@@ -72,31 +71,17 @@ async def watch_clock(client: RedisClient) -> None:
         log.warning("clock differs from Redis", redis_ahead_s=round(ahead_s), look_at="NTP")
 
 
-class CapacityWatch:
-    """Has the capacity monitor make room in Redis; runs more often while memory is scarce."""
-
-    def __init__(self, monitor: CapacityMonitor, notices: OperatorNotices) -> None:
-        self._monitor = monitor
-        self._notices = notices
-        self._level = Level.NORMAL
-
-    async def check(self) -> float | None:
-        """Check once; return when to check again if that is soon. Raise `StoreError`."""
-        level = await self._monitor.check(self._notices.tell)
-        if level is not self._level:
-            is_now, was = level.name.lower(), self._level.name.lower()
-            log.warning("capacity changed", capacity=is_now, was=was)
-        self._level = level
-        return _CAPACITY_WHEN_TIGHT_EVERY_S if level >= Level.FULL_SOON else None
-
-
 def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
     """Return what runs all the time in every process, beside the tasks of features."""
     memory = services.memory
     drop_removed = partial(services.admission.drop_removed, memory.mailbox)
-    capacity = CapacityWatch(memory.capacity, services.notices)
+
+    async def check_capacity() -> float | None:
+        level = await memory.capacity.check(services.notices.tell)
+        return _CAPACITY_WHEN_TIGHT_EVERY_S if level >= Level.FULL_SOON else None
+
     running = [
-        repeat(capacity.check, "capacity", every_s=5.0),
+        repeat(check_capacity, "capacity", every_s=5.0),
         # So soon after an erasure, or a change of who may use the bot, the other processes know it.
         repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
         repeat(drop_removed, "access", every_s=2.0),

@@ -12,7 +12,11 @@ from enum import IntEnum
 from time import time
 from typing import Literal
 
+import structlog
+
 from memory.store.store import Store
+
+log = structlog.get_logger(__name__)
 
 _BALLAST_SHARE = 50
 _MIN_BALLAST_BYTES = 2**16
@@ -148,6 +152,9 @@ class CapacityMonitor:
                     await self._note({f"reported:{alert}": int(now), "level": int(level)})
             finally:
                 await self._lease.release()
+        was = self._seen or Level.NORMAL
+        if level is not was:
+            log.warning("capacity changed", capacity=level.name.lower(), was=was.name.lower())
         self._seen = level
         return level
 
