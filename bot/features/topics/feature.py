@@ -11,10 +11,10 @@ is read.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Self
+from typing import Self
 
 import structlog
 
@@ -209,49 +209,39 @@ class OtherTopics(AIContextBehavior):
     async def _read_topics(self, here: Scope) -> list[ScopeMemory]:
         """Return the other topics as they are stored now, with at least their newest messages.
 
-        This takes one round trip, one more if this process does not know all of them yet, and more
-        for topics of which it has not loaded all records.
+        This takes two round trips, and more for topics of which this process has not loaded all
+        records.
         """
-        store = self._scopes.store
-        if not here.is_private:
-            return await self._read_shared(here)
-        last_written = ("HGETALL", store.keys.person(here.chat_id))
-        known = [each for each in self._scopes.held if _is_other_topic(each, here)]
-        known = known[-_MAX_TOPICS:]
-        listed, *answers = await store.client.pipeline([last_written, *map(self._reading, known)])
-        # The values of `listed` are `<update id>|<Unix ms>`.
-        written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in listed.items()}
-        at = {
-            scope: int(ms) if ms.isdigit() else 0
-            for scope, ms in written.items()
-            if _is_other_topic(scope, here)
-        }
-        wanted = sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
-        unknown = [each for each in wanted if each not in known]
-        if unknown:
-            answers += await store.client.pipeline([self._reading(each) for each in unknown])
-        read = zip((*known, *unknown), answers, strict=True)
-        return await self._joined((scope, answer) for scope, answer in read if scope in wanted)
+        others = await (self._private(here) if here.is_private else self._shared(here))
+        client = self._scopes.store.client
+        answers = await client.pipeline([self._reading(each) for each in others])
+        topics = []
+        for scope, answer in zip(others, answers, strict=True):
+            topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
+            # Only all records say which messages must not be recalled.
+            topics.append(topic if topic.is_whole else await self._scopes.read(scope))
+        searched = (each for each in topics if here.is_private or recalls_topics(each))
+        return [each for each in searched if not each.is_off]
 
-    async def _read_shared(self, here: Scope) -> list[ScopeMemory]:
-        """Return the other topics of a group that take part; this takes two round trips."""
+    async def _private(self, here: Scope) -> list[Scope]:
+        """Return the other topics of a private chat, those first in which was written last."""
+        store = self._scopes.store
+        listed = await store.client.call("HGETALL", store.keys.person(here.chat_id))
+        at: dict[Scope, int] = {}
+        for tag, value in listed.items():
+            scope, ms = Scope(tag.decode()), value.rpartition(b"|")[2]  # `<update id>|<Unix ms>`
+            if scope.is_private and scope.chat_id == here.chat_id and scope != here:
+                at[scope] = int(ms) if ms.isdigit() else 0
+        return sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
+
+    async def _shared(self, here: Scope) -> list[Scope]:
+        """Return the other topics of a group that are listed."""
         general = Scope.of_chat(here.chat_id)
         listed = (await self._scopes.read(general)).all(SharedTopic)
         if here.topic_id not in (each.topic_id for each in listed):
             await _list_topic(self._scopes, here)  # a clear or the expiry of General took the list
         others = [Scope.of_chat(here.chat_id, each.topic_id) for each in listed]
-        others = [each for each in others if each != here][-_MAX_TOPICS:]
-        answers = await self._scopes.store.client.pipeline([*map(self._reading, others)])
-        topics = await self._joined(zip(others, answers, strict=True))
-        return [each for each in topics if recalls_topics(each)]
-
-    async def _joined(self, read: Iterable[tuple[Scope, Any]]) -> list[ScopeMemory]:
-        topics = []
-        for scope, answer in read:
-            topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
-            # Only all records say which messages must not be recalled.
-            topics.append(topic if topic.is_whole else await self._scopes.read(scope))
-        return [each for each in topics if not each.is_off]
+        return [each for each in others if each != here][-_MAX_TOPICS:]
 
     def _reading(self, topic: Scope) -> ScriptCall:
         store = self._scopes.store
@@ -269,10 +259,6 @@ class OtherTopics(AIContextBehavior):
                 return []
         found = await history.search_in_memory(question, k, (), search_filter, is_alone=True)
         return [(each.score, topic, _with_answer(each, topic)) for each in found]
-
-
-def _is_other_topic(scope: Scope, here: Scope) -> bool:
-    return scope.is_private and scope.chat_id == here.chat_id and scope != here
 
 
 def _with_answer(found: SearchResult, topic: ScopeMemory) -> list[Message]:
