@@ -10,7 +10,7 @@ import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from bot.parsing.answers import answer, load_encodings
+from bot.parsing.answers import NotRead, answer, load_encodings
 
 
 def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
@@ -18,19 +18,19 @@ def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
     try:
         # Many files are encrypted without a password, only to forbid printing.
         if reader.is_encrypted and not reader.decrypt(""):
-            return {"refused": "encrypted"}
+            raise NotRead("encrypted")
         count = len(reader.pages)
     except DependencyError:  # a cipher that would need another library
-        return {"refused": "encrypted"}
+        raise NotRead("encrypted") from None
     if count > max_pages:
-        return {"refused": "too_long"}
+        raise NotRead("too_long")
     pages: list[str] = []
     left = max_chars
     for page in reader.pages:
         text = page.extract_text()
         left -= len(text)
         if left < 0:
-            return {"refused": "too_long"}
+            raise NotRead("too_long")
         pages.append(text)
     return {"pages": pages}
 
