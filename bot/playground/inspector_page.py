@@ -116,7 +116,7 @@ class InspectorPage:
                 Route("/languages", self._switch_language, methods=["POST"]),
                 Route("/files/{file_id}", self._file),
                 Route("/start-over", self._start_over, methods=["POST"]),
-                Route("/base.css", self._base_style),
+                Route("/base.css", lambda _: FileResponse(BASE_STYLE)),
                 Mount("/web", StaticFiles(directory=_WEB)),
             ],
             middleware=[
@@ -233,9 +233,6 @@ class InspectorPage:
         file = self._telegram.files.get(request.path_params["file_id"])
         missing = Response("There is no such file.", HTTPStatus.NOT_FOUND)
         return file_response(file) if file else missing
-
-    async def _base_style(self, _: Request) -> Response:
-        return FileResponse(BASE_STYLE)
 
     async def _start_over(self, _: Request) -> Response:
         await self.filler.stop()

@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 import uvicorn
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -78,11 +78,13 @@ class WebServer:
 
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
-            ignore_disconnects(Router(routes)),
+            # A redirect to a path without its last slash would go to any host that a caller names.
+            ignore_disconnects(Router(routes, redirect_slashes=False)),
             http=BoundedHttpProtocol,
             # No header may claim where a call comes from: `/metrics` checks it.
             proxy_headers=False,
             log_config=None,
+            log_level="error",  # it has a warning for each request that it cannot read
             access_log=False,
             lifespan="off",
             ws="none",
@@ -182,7 +184,8 @@ _MAX_HEADERS = 100
 def ignore_disconnects(app: ASGIApp) -> ASGIApp:
     """Wrap `app` so that a request ends silently if its caller disconnects before the answer.
 
-    The event loop refuses to write then, and uvicorn would log a traceback for each such caller.
+    The event loop refuses to write then, or the body of the request ends too early. Uvicorn would
+    log a traceback for each such caller.
     """
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
@@ -194,7 +197,7 @@ def ignore_disconnects(app: ASGIApp) -> ASGIApp:
 
         try:
             await app(scope, receive, send_if_there)
-        except _GoneError:
+        except (_GoneError, ClientDisconnect):
             scope["extensions"][_CONNECTION]["is_gone"]()
 
     return run
@@ -244,11 +247,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._watch()
         if len(self.connections) > MAX_CONNECTIONS:
-            log.debug("connection closed", reason="too many connections")
             oldest = next(iter(self._all.waiting))
             if oldest is self and self._all.idle:
                 oldest = next(iter(self._all.idle))
-            oldest.give_way()
+            oldest.give_way("too many connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting for the caller."""
@@ -294,8 +296,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what was sent, but never in place of the answer to an earlier request."""
         if self._is_answering():
-            log.debug("connection closed", reason="sent more before the answer")
-            self.transport.abort()
+            self.give_way("sent more before the answer")
         else:
             super().send_400_response(msg)
 
@@ -320,8 +321,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Close a connection that was idle too long, also if the last answer is still unread."""
         self.transport.abort()
 
-    def give_way(self) -> None:
-        """Close at once, to make room for another connection."""
+    def give_way(self, reason: str) -> None:
+        """Close at once, however much the caller has not read."""
+        log.debug("connection closed", reason=reason)
         self._stop_waiting()
         self.transport.abort()
 
@@ -333,7 +335,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         # A transport that is closing still waits until the caller has read what was written.
         if self._is_incomplete or self.flow.write_paused or self.transport.is_closing():
             if self._deadline is None:
-                self._deadline = self.loop.call_later(CALLER_S, self._give_up)
+                self._deadline = self.loop.call_later(CALLER_S, self.give_way, "caller too slow")
                 self._all.waiting[self] = None
                 self._all.idle.pop(self, None)
         else:
@@ -349,7 +351,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _caller_is_gone(self) -> None:
         # The loop reports it a moment later; until then uvicorn would expect an answer.
         self.cycle.disconnected = True
-
-    def _give_up(self) -> None:
-        log.debug("connection closed", reason="caller too slow")
-        self.transport.abort()

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import structlog
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -200,7 +200,7 @@ def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[
         try:
             async with asyncio.timeout(_BODY_S):
                 body = await read_within(request.stream(), _MAX_BODY_BYTES)
-        except (ClientDisconnect, TimeoutError):
+        except TimeoutError:
             return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
         if body is None:
             return Response(status_code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

@@ -6,23 +6,17 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.bot.parsing.pdfs import slow_pdf
 from tests.hostile.shapes import nested
 from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
-from tests.servers.bot_api import Button, Chat, Person, Upload
+from tests.servers.bot_api import Chat, Person, Upload
 
 US = "@ricordo_bot"
 MAX_PARTS = 3
 MARKS = ".!?…" * 1_015
-HALF_SENT = b"POST /telegram HTTP/1.1\r\nHost: bot\r\nX-Half: "
-REQUESTS = b"GET /x HTTP/1.1\r\n\r\n" * 800
-FORGED = ("forget:1", "clear:1", "admin:1:all", "mem:k1.0.0", "mem:f1.0.0", "doc:1", "yes:1", "x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +36,6 @@ class Attack:
     name: str
     must: str
     run: Callable[[Scene], Coroutine[None, None, None]]
-    in_forum: bool = False
 
 
 async def _is_shown(scene: Scene, reply: str) -> list[str]:
@@ -94,99 +87,18 @@ async def _made_up_words(scene: Scene) -> None:
     await scene.rig.ask(scene.mallory, scene.chat, " ".join(words))
 
 
-async def _files(scene: Scene) -> None:
-    file = Upload(slow_pdf(pages=2, operators=6_000), "slow.pdf", "application/pdf")
-    topics = [scene.group.topic(f"Topic {number}") for number in range(4)]
-    for topic in topics:
-        await scene.mallory.send(scene.group, "document", file=file, caption=US, topic=topic)
-    for topic in topics:
-        await scene.group.wait_for_reply(topic=topic)
-
-
 async def _flood(scene: Scene) -> None:
     for number in range(60):
         last = await scene.mallory.say(scene.group, f"{US} {number}")
     await scene.group.wait_for_reply(after=last)
 
 
-async def _presses(scene: Scene) -> None:
-    await scene.rig.ask(scene.mallory, scene.chat, "My dog is called Zorro")
-    message = await scene.rig.ask(scene.mallory, scene.chat, "/privacy")
-    for forged in FORGED:
-        for data in (forged, forged.upper(), f"{forged}:1", f"-{forged}"):
-            shown = replace(message, keyboard=((Button("x", data),),))
-            await press(scene.rig, scene.mallory, shown, "x")
-    await scene.rig.ask(scene.mallory, scene.chat, "What did I tell you?")
-    asked = [request for request in scene.rig.requests if "did I tell" in request.asked]
-    assert any("Zorro" in message.content for message in asked[0].messages)
-
-
-async def _half_sent(scene: Scene) -> None:
-    async with AsyncExitStack() as held:
-        writers = []
-        for _ in range(300):
-            _, writer = await _connect(scene)
-            held.callback(writer.close)
-            writer.write(HALF_SENT)
-            writers.append(writer)
-        await asyncio.gather(*(writer.drain() for writer in writers), return_exceptions=True)
-        await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
-
-
-async def _pipelined(scene: Scene) -> None:
-    before = scene.rig.bot.peak_mb()
-    for _ in range(4):
-        _, writer = await _connect(scene)
-        with suppress(ConnectionError):
-            writer.write(REQUESTS * 500)
-            async with asyncio.timeout(60):
-                await writer.drain()
-        writer.close()
-    await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
-    assert scene.rig.bot.peak_mb() - before < 64
-
-
-async def _headers(scene: Scene) -> None:
-    before = scene.rig.bot.peak_mb()
-    async with AsyncExitStack() as held:
-        for _ in range(200):
-            _, writer = await _connect(scene)
-            held.callback(writer.close)
-            with suppress(ConnectionError):
-                writer.write(b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 16_000)
-                await writer.drain()
-        await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
-    assert scene.rig.bot.peak_mb() - before < 64
-
-
-async def _unread(scene: Scene) -> None:
-    async with AsyncExitStack() as held:
-        for _ in range(300):
-            _, writer = await _connect(scene)
-            held.callback(writer.close)
-            writer.write(REQUESTS * 2)
-            with suppress(ConnectionError):
-                await writer.drain()
-        await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
-
-
-async def _connect(scene: Scene) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the bot as a caller that reads little of what is answered."""
+async def _cookie(scene: Scene) -> None:
     port = int(scene.rig.environment["PORT"])
-    return await asyncio.open_connection("127.0.0.1", port, limit=1_024)
-
-
-async def _endless_header(scene: Scene) -> None:
-    reader, writer = await _connect(scene)
-    writer.write(HALF_SENT)
-    sent = 0
-    with suppress(ConnectionError):
-        while not reader.at_eof() and not writer.is_closing():
-            writer.write(b"a" * 2**14)
-            sent += 2**14
-            assert sent < 2**23, "eight megabytes of one header were taken"
-            await writer.drain()
-            await asyncio.sleep(0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    cookie = b'inspector="' + b'\\"' * 30_000 + b'"'
+    writer.write(b"GET /inspect HTTP/1.1\r\nHost: bot\r\nCookie: " + cookie + b"\r\n\r\n")
+    assert (await reader.readline()).split()[1] == b"401"
     writer.close()
 
 
@@ -264,25 +176,6 @@ ATTACKS = (
         "at most eight unknown words are compared with all words of the chat",
         _made_up_words,
     ),
-    Attack(
-        "F3 a slow PDF in each of four topics",
-        "each is answered, one after another",
-        _files,
-        in_forum=True,
-    ),
     Attack("F9 60 messages at once", "they are answered together", _flood),
-    Attack("F19 32 forged button presses", "nothing is erased, each press is answered", _presses),
-    Attack("F8 300 half-sent requests", "webhooks get through", _half_sent),
-    Attack("F8 one header without an end", "closed before eight megabytes", _endless_header),
-    Attack(
-        "S1 1,600,000 pipelined requests on four connections",
-        "memory grows by less than 64 MB",
-        _pipelined,
-    ),
-    Attack(
-        "S1 16,000 headers of four bytes on each of 200 connections",
-        "memory grows by less than 64 MB",
-        _headers,
-    ),
-    Attack("S1 300 connections whose answers are not read", "webhooks get through", _unread),
+    Attack("a cookie of 60,000 characters", "the inspector asks for the token", _cookie),
 )

@@ -27,6 +27,10 @@ async def here(_: Request) -> PlainTextResponse:
     return PlainTextResponse("here")
 
 
+async def read(request: Request) -> PlainTextResponse:
+    return PlainTextResponse(await request.body())
+
+
 @asynccontextmanager
 async def connected(server: WebServer, sent: bytes) -> AsyncIterator[Connection]:
     reader, writer = await asyncio.open_connection(HERE, server.port)
@@ -58,7 +62,8 @@ async def serving(*routes: Route) -> AsyncIterator[WebServer]:
 
 @pytest.fixture
 async def server() -> AsyncIterator[WebServer]:
-    async with serving(Route("/", here, methods=["GET", "POST"])) as server:
+    posted = Route("/", here, methods=["GET", "POST"]), Route("/read", read, methods=["POST"])
+    async with serving(*posted) as server:
         yield server
 
 
@@ -146,6 +151,7 @@ async def test_held_connections_do_not_keep_others_out(
     server: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest idle connection is closed for a new one, so that file descriptors remain."""
+    monkeypatch.setattr("bot.runtime.web.CALLER_S", 10 * SOON_S)
     monkeypatch.setattr("bot.runtime.web.MAX_CONNECTIONS", 8)
     held = [await asyncio.open_connection(HERE, server.port) for _ in range(40)]
     for _, writer in held:
@@ -250,16 +256,42 @@ async def test_a_caller_that_disconnects_early_leaves_no_traceback() -> None:
     assert gone == [True]
 
 
-async def test_no_header_decides_where_a_call_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /read HTTP/1.1\r\nHost: bot\r\nContent-Length: 10\r\n\r\n12345",
+        b"GET / HTTP/1.1\r\nHost: bot\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"\x16\x03\x01",
+    ],
+    ids=["half a body", "upgrade", "not HTTP"],
+)
+async def test_no_caller_writes_into_the_log(
+    server: WebServer, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    """Before the fix, each of these requests wrote warnings or a traceback."""
+    async with connected(server, sent) as (reader, writer):
+        writer.write_eof()
+        await until_closed(reader)
+    assert [each.message for each in caplog.records if each.name.startswith("uvicorn")] == []
+
+
+async def test_no_header_decides_where_a_call_comes_from_or_is_sent_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Heroku sets this variable, and uvicorn then trusts the header of any caller."""
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
 
     async def who(request: Request) -> PlainTextResponse:
         return PlainTextResponse(request.client.host if request.client else "")
 
-    async with serving(Route("/", who)) as server, calling(server) as caller:
+    async with (
+        serving(Route("/", who), Route("/else", who)) as server,
+        calling(server) as caller,
+    ):
         answer = await caller.get("/", headers={"X-Forwarded-For": "203.0.113.5"})
+        other = await caller.get("/else/", headers={"Host": "evil.example"})
     assert answer.text == HERE
+    assert other.status_code == 404
 
 
 def test_callers_leave_file_descriptors_for_our_own_calls() -> None:

@@ -197,7 +197,7 @@ def attacking(attack: hostile.Attack) -> Scene:
 
     async def attack_it(rig: Rig) -> None:
         mallory, chat = rig.person(1666, "Mallory")
-        group = rig.telegram.group("Mallory's", [mallory], forum=attack.in_forum)
+        group = rig.telegram.group("Mallory's", [mallory])
         await attack.run(hostile.Scene(rig, mallory, chat, group))
 
     return attack_it

@@ -1,14 +1,17 @@
 """What the inspector adds to the bot."""
 
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import structlog
+from starlette.routing import Route
 
 from bot.commands.access import Access
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.inspector.operator_look import LookReader, OperatorLook
-from bot.features.inspector.page import LivePage, SignIn
+from bot.features.inspector.page import PATH, LivePage, SignIn
 from bot.features.inspector.settings import InspectorSettings
 from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED, ProcessReports, TurnLog
@@ -51,7 +54,7 @@ def feature(services: Services) -> Feature:
         privacy=(permission.part,),
         tasks=(partial(reports.keep_writing, report),),
         watchers=(turns,),
-        routes=page.routes(),
+        routes=(Route(PATH, page.answer, methods=["GET", "POST"]),),
     )
 
 
@@ -60,39 +63,36 @@ log = structlog.get_logger(__name__)
 _ALLOW, _END = "on", "off"
 
 
+@dataclass(frozen=True, slots=True)
 class LookPermission:
     """Gives the permission and takes it back; in a group only administrators may."""
 
-    verb = "look"
-
-    def __init__(
-        self, look: OperatorLook, scopes: Scopes, access: Access, sentences: Sentences
-    ) -> None:
-        self._look = look
-        self._scopes = scopes
-        self._access = access
-        self._sentences = sentences
+    look: OperatorLook
+    scopes: Scopes
+    access: Access
+    sentences: Sentences
+    verb: ClassVar = "look"
 
     async def part(self, language: str, conversation: Scope) -> tuple[str, Button]:
         """Return whether the operator may look now, and the button that changes it."""
-        until = await self._look.until(conversation)
+        until = await self.look.until(conversation)
         key, label, action = "privacy.look", "buttons.let_look", _ALLOW
         values: dict[str, object] = {}
         if until:
             key, label, action = "privacy.looking", "buttons.end_look", _END
-            zone = (await self._scopes.read(conversation.facts_scope)).zone
-            values = self._sentences.local(language, until, zone)
-        button = Button(self._sentences.text(language, label), f"{self.verb}:{action}")
-        return self._sentences.text(language, key, **values), button
+            zone = (await self.scopes.read(conversation.facts_scope)).zone
+            values = self.sentences.local(language, until, zone)
+        button = Button(self.sentences.text(language, label), f"{self.verb}:{action}")
+        return self.sentences.text(language, key, **values), button
 
     async def press(
         self, pressed: ButtonPress, conversation: Scope, action: str
     ) -> tuple[Part, ...]:
         """Let the operator look for an hour, or take that permission back; show how it is now."""
-        await self._access.check(pressed)
+        await self.access.check(pressed)
         if action not in (_ALLOW, _END):
             raise NotConfirmed("unknown")
-        change = self._look.allow if action == _ALLOW else self._look.end
+        change = self.look.allow if action == _ALLOW else self.look.end
         await change(conversation, pressed.update_id)
         log.info("operator may look", conversation=conversation.tag, allowed=action == _ALLOW)
         text, button = await self.part(pressed.sender.language, conversation)

@@ -16,14 +16,13 @@ from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from secrets import token_hex
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import jinja2
 import structlog
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from bot.features.inspector.operator_look import LookReader
 from bot.features.inspector.state import LiveReader
@@ -47,7 +46,6 @@ _MAX_FORM_BYTES = 4_096
 _WINDOW_S = 300
 _MAX_FAILURES_OF_ONE = 10
 _MAX_FAILURES = 100
-_NO_REDIS = "Redis does not answer. Nothing can be shown, and nobody can sign out."
 
 
 class TooManyAttempts(Exception):
@@ -79,7 +77,7 @@ class SignIn:
 
         Raise `TooManyAttempts` or `StoreError`.
         """
-        cookie = request.cookies.get(_COOKIE, "")
+        cookie = _cookie_of(request)
         if self._is_cookie(cookie) and not await self._call("EXISTS", cookie):
             return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
@@ -102,7 +100,7 @@ class SignIn:
 
     async def forget(self, request: Request, response: Response) -> None:
         """Remove the cookie from the browser, and never take it again; raise `StoreError`."""
-        cookie = request.cookies.get(_COOKIE, "")
+        cookie = _cookie_of(request)
         if self._is_cookie(cookie):
             await self._call("SET", cookie, 1, "EX", _COOKIE_S)
         response.delete_cookie(_COOKIE, path=PATH, httponly=True, samesite="strict")
@@ -135,12 +133,18 @@ class SignIn:
         return False
 
 
+def _cookie_of(request: Request) -> str:
+    """Return our cookie: `request.cookies` takes seconds for a long one (CPython < 3.12.6)."""
+    cookies, mark = request.headers.get("Cookie", "").split("; "), f"{_COOKIE}="
+    return next((each.removeprefix(mark) for each in cookies if each.startswith(mark)), "")
+
+
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form of our own page; raise `UntrustedForm` for any other form.
 
     Browsers name the origin of every form that they post, and no page can change it.
     """
-    origin = urlsplit(request.headers.get("Origin", "")).netloc
+    _, _, origin = request.headers.get("Origin", "").partition("://")
     own = {request.headers.get("Host"), request.headers.get("X-Forwarded-Host")}
     if not origin or origin not in own:
         raise UntrustedForm
@@ -176,14 +180,16 @@ class LivePage:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
-        self._templates.filters |= {"ago": _ago, "clock": _clock, "mb": _mb, "number": _number}
+        self._templates.filters |= {
+            "ago": _ago,
+            "clock": lambda at: time.strftime("%H:%M:%S", time.gmtime(at)),
+            "mb": lambda nbytes: f"{nbytes / 2**20:.1f}",
+            "number": lambda value: f"{value:,.0f}".replace(",", " "),
+        }
         self._watched_until = 0.0
 
-    def routes(self) -> list[Route]:
-        """Return the route of the page."""
-        return [Route(PATH, self._answer, methods=["GET", "POST"])]
-
-    async def _answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
+        """Return the page, or the form that asks for the token."""
         try:
             return await (self._post if request.method == "POST" else self._show)(request)
         except TooManyAttempts:
@@ -191,7 +197,8 @@ class LivePage:
             said = "Too many wrong tokens. Try again in five minutes."
             return self._form(said, HTTPStatus.TOO_MANY_REQUESTS)
         except StoreError:
-            return self._form(_NO_REDIS, HTTPStatus.SERVICE_UNAVAILABLE)
+            said = "Redis does not answer. Nothing can be shown, and nobody can sign out."
+            return self._form(said, HTTPStatus.SERVICE_UNAVAILABLE)
         except UntrustedForm:
             return self._form(
                 "This form was refused: it is too long, or was not sent from this page.",
@@ -263,15 +270,3 @@ def _ago(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
-
-
-def _clock(at: float) -> str:
-    return time.strftime("%H:%M:%S", time.gmtime(at))
-
-
-def _mb(nbytes: int) -> str:
-    return f"{nbytes / 2**20:.1f}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}".replace(",", " ")

@@ -186,7 +186,16 @@ class TurnLog:
             turns=tuple(turns[:_MAX_LISTED]),
             errors=tuple(self._errors),
             prompts=tuple(self._prompts),
-            models=tuple(map(_state_of, conditions)),
+            models=tuple(
+                ModelState(
+                    part=each.part,
+                    answered_at=each.answered_at,
+                    failing_since=each.failing_since,
+                    error=type(each.error).__name__ if each.failing_since else "",
+                    rests_s=each.breaker.rests_s if each.breaker and each.breaker.is_open else 0.0,
+                )
+                for each in conditions
+            ),
             capacity=tuple((at, level.used, level.limit) for at, level in levels),
         )
         return orjson.dumps(report)
@@ -258,14 +267,3 @@ class ProcessReports:
             return []
         reports = await self._client.pipeline([("GET", self.key(name)) for name in names])
         return [report for report in reports if report is not None]
-
-
-def _state_of(condition: ModelCondition) -> ModelState:
-    breaker = condition.breaker
-    return ModelState(
-        part=condition.part,
-        answered_at=condition.answered_at,
-        failing_since=condition.failing_since,
-        error=type(condition.error).__name__ if condition.failing_since else "",
-        rests_s=breaker.rests_s if breaker is not None and breaker.is_open else 0.0,
-    )
