@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -112,6 +113,7 @@ async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> No
     log.warning("webhook taken over: the process there gets no messages any more", host=host)
 
 
+@dataclass(slots=True, eq=False)
 class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
@@ -120,57 +122,48 @@ class Poller:
     later ones were accepted meanwhile.
     """
 
-    def __init__(
-        self,
-        client: TelegramClient,
-        accept: Accept,
-        lease: PollingLease,
-        backoff: Backoff,
-        *,
-        take_over: bool = False,
-    ) -> None:
-        self._client = client
-        self._accept = accept
-        self._lease = lease
-        self._take_over = take_over
-        self._backoff = backoff
-        self._health, self._pause = backoff.health, backoff.pause
-        self._offset: int | None = None
-        self._accepted_ahead: set[int] = set()
-        self._refusals: Counter[int] = Counter()
-        self._webhook_checked = True  # `identify` did; one that is set later raises `Conflict`
+    client: TelegramClient
+    accept: Accept
+    lease: PollingLease
+    backoff: Backoff
+    take_over: bool = False
+    _offset: int | None = field(default=None, init=False)
+    _accepted_ahead: set[int] = field(default_factory=set, init=False)
+    _refusals: Counter[int] = field(default_factory=Counter, init=False)
+    # `identify` did; one that is set later raises `Conflict`.
+    _webhook_checked: bool = field(default=True, init=False)
 
     async def run(self) -> None:
         """Poll until cancelled. Then the poll is aborted and the lease released."""
         try:
             while True:
                 try:
-                    self._health.standby = not await self._lease.hold()
-                    if self._health.standby:
-                        self._backoff.succeeded()  # another process polls now: forget our failures
-                        await self._pause(_STANDBY_S)
+                    self.backoff.health.standby = not await self.lease.hold()
+                    if self.backoff.health.standby:
+                        self.backoff.succeeded()  # another process polls now: forget our failures
+                        await self.backoff.pause(_STANDBY_S)
                         continue
                     await self._poll()
-                    self._backoff.succeeded()
+                    self.backoff.succeeded()
                 except Exception as error:  # the outer fence: no error may stop the polling
                     if not isinstance(error, TelegramError | NotAccepted):
                         log.exception("poll failed")
-                    await self._backoff.wait(error)
+                    await self.backoff.wait(error)
         finally:
             await self._release()
 
     async def _poll(self) -> None:
         if not self._webhook_checked:
-            await make_way_for_polling(self._client, take_over=self._take_over)
+            await make_way_for_polling(self.client, take_over=self.take_over)
             self._webhook_checked = True
         began = time.monotonic()
         try:
-            updates = await self._client.get_updates(self._offset, POLL_S)
+            updates = await self.client.get_updates(self._offset, POLL_S)
         except Conflict:
             self._webhook_checked = False  # perhaps a webhook was set meanwhile
             raise
         if not updates and time.monotonic() - began < _AT_ONCE_S:
-            await self._pause(_EMPTY_PAUSE_S)  # this server does not hold polls open
+            await self.backoff.pause(_EMPTY_PAUSE_S)  # this server does not hold polls open
         if not updates:
             # Telegram has forgotten everything before the offset. Without an offset the next update
             # is found even if Telegram restarts its numbers, as it does after a quiet week.
@@ -193,7 +186,7 @@ class Poller:
                 handed[update_id] = None
                 if update_id in self._accepted_ahead:
                     continue
-                work = deliver(update, self._accept, self._health, after_refusal=is_closed)
+                work = deliver(update, self.accept, self.backoff.health, after_refusal=is_closed)
                 handing = handed[update_id] = asyncio.create_task(work)
                 if "callback_query" not in update:
                     await asyncio.wait([handing])
@@ -239,6 +232,6 @@ class Poller:
     async def _release(self) -> None:
         try:
             async with asyncio.timeout(_RELEASE_S):
-                await self._lease.release()
+                await self.lease.release()
         except Exception:  # noqa: BLE001 - the lease expires by itself, and we are stopping
             log.warning("poll lease not released")

@@ -21,7 +21,7 @@ NONSENSE = (
 )
 """What PTB raises for an update that is not as the Bot API describes it."""
 
-_CHAT = ("id", "type", "title", "username", "first_name", "is_forum")
+_CHAT = ("id", "type", "title", "username", "first_name", "is_forum", "is_direct_messages")
 _USER = ("id", "is_bot", "first_name", "last_name", "username", "language_code")
 _ENTITY = ("type", "offset", "length", "url", "language")
 _ORIGINS = {"forward_origin", "via_bot"}

@@ -155,7 +155,8 @@ class UpdateReader:
             is_stranger = is_topic and not self.serves(person, person)
             return Ignored(update_id, "stranger") if is_stranger else notice
         chat = message.chat
-        if chat.type == ChatType.CHANNEL or message.is_automatic_forward:
+        # What people write to a channel in private would be one conversation of all of them.
+        if chat.type == ChatType.CHANNEL or chat.is_direct_messages or message.is_automatic_forward:
             return Ignored(update_id, "channel_post")
         sender = read_sender(message)
         if sender is None:

@@ -16,6 +16,7 @@ import telegram
 from bot.reply.parts import well_formed
 from memory.message import Message
 from memory.queue.open_turn import stamped, unstamped
+from memory.text.untrusted_text import letters
 
 ASK, NEW, RETRY = "ask", "new", "retry"
 """Commands whose words, or the file above them, are a message."""
@@ -325,7 +326,7 @@ def read_person(user: telegram.User) -> Sender:
 
 
 def clean_name(name: str, max_chars: int = _MAX_NAME_CHARS) -> str:
-    """Return one line of visible characters: names are untrusted text in prompts and logs."""
+    """Return one line of visible characters, "" if nothing shows: names are untrusted text."""
     shown = []
     for character in well_formed(name):
         category = unicodedata.category(character)
@@ -333,4 +334,5 @@ def clean_name(name: str, max_chars: int = _MAX_NAME_CHARS) -> str:
             shown.append(" ")
         elif category != "Cf" or character in _JOINERS:
             shown.append(character)
-    return " ".join("".join(shown).split())[:max_chars].rstrip()
+    line = " ".join("".join(shown).split())[:max_chars].rstrip()
+    return line if "".join(letters(line)).strip() else ""

@@ -305,6 +305,13 @@ def test_messages_of_bots_of_ourselves_and_of_the_groups_channel_are_ignored() -
     assert ignored(raw) == "channel_post"
 
 
+def test_what_people_write_to_a_channel_in_private_is_ignored() -> None:
+    """Before the fix, they shared one conversation: they are topics of one chat of the channel."""
+    sent = {"chat": {**GROUP, "is_direct_messages": True}, "direct_messages_topic": {"topic_id": 7}}
+    for refused in ({}, {"poll": {"id": "1"}}):
+        assert ignored(message("/ask@Ricordo_bot", **sent, **refused)) == "channel_post"
+
+
 def test_a_message_sent_through_an_inline_bot_has_the_person_as_sender() -> None:
     assert inbound(message("hello", via_bot=OTHER_BOT)).sender.id == 7
 
@@ -414,6 +421,7 @@ def test_a_press_without_message_data_or_person_is_ignored(fields: dict[str, obj
         ("a\ud83d", "", "a\ufffd"),
         ("x" * 100, "", "x" * 64),
         ("\u200b", "", "anna"),
+        ("\u3164\u2800", "\u200d\u0301", "anna"),
     ],
 )
 def test_a_name_is_one_short_visible_line(first: str, last: str, name: str) -> None:
