@@ -14,26 +14,23 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import anyio
 import httpx2
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.client import Client
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._context_streams import (
-    ContextReceiveStream,
-    ContextSendStream,
-    create_context_streams,
-)
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+from mcp_types.methods import parse_server_result
 
 from bot.features.mcp.settings import McpServer
 from bot.http_client import HttpClient, trusted
@@ -41,9 +38,11 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 
 MAX_BYTES = 8 * 2**20
-"""The bytes that a server may send in one answer; a file of 5 MB takes 6.7 MB of them."""
+"""The bytes that a server may send over one connection; a file of 5 MB takes 6.7 MB of them."""
 _MAX_VALUES = 100_000
-"""The values of JSON in one answer, roughly; each takes up to 500 bytes of memory."""
+"""The values of JSON and lines in these, roughly; each takes up to 500 bytes of memory."""
+_MAX_REQUESTS = 100
+"""Requests of one connection: a server may ask us to connect again, and to answer its own ones."""
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
 """So many answers above that size are in memory at once; others wait."""
@@ -63,51 +62,38 @@ class ServerAway(Exception):
     """Raised if a server cannot be reached, does not answer in time, or does not speak MCP."""
 
 
-class _TooLarge(httpx2.StreamError):
-    """Raised for an answer above `MAX_BYTES`; the library turns it into an error of the call."""
-
-
 class _Connection:
-    """What one connection reads; large answers wait until few others are in memory."""
+    """Counts what one connection reads; large answers wait until few others are in memory."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self._slots = _LARGE.setdefault(loop, asyncio.Semaphore(_LARGE_AT_ONCE))
-        self._has_slot = False
+        self._has_slot, self._lock = False, asyncio.Lock()
+        self._nbytes = self._values = self.requests = 0
 
-    async def wait(self) -> None:
-        if not self._has_slot:
-            await self._slots.acquire()
-            self._has_slot = True
+    async def take(self, piece: bytes) -> bool:
+        """Count a piece; return false if the server has sent too much."""
+        self._nbytes += len(piece)
+        self._values += sum(map(piece.count, (b",", b"[", b"{", b"\n")))
+        if self._nbytes > _LARGE_BYTES:
+            async with self._lock:  # two answers of one connection share its slot
+                self._has_slot = self._has_slot or await self._slots.acquire()
+        return self._nbytes <= MAX_BYTES and self._values <= _MAX_VALUES
 
     def end(self) -> None:
         if self._has_slot:
             self._slots.release()
 
 
-class _Answer:
-    def __init__(self, connection: _Connection) -> None:
-        self._connection = connection
-        self._nbytes = self._values = 0
-
-    async def take(self, piece: bytes) -> bool:
-        """Count a piece; return false if the answer is too large."""
-        self._nbytes += len(piece)
-        self._values += sum(map(piece.count, (b",", b"[", b"{")))
-        if self._nbytes > _LARGE_BYTES:
-            await self._connection.wait()
-        return self._nbytes <= MAX_BYTES and self._values <= _MAX_VALUES
-
-
 class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, answer: _Answer) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, connection: _Connection) -> None:
         self._stream = stream
-        self._answer = answer
+        self._connection = connection
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
-            if not await self._answer.take(chunk):
-                raise _TooLarge("the answer is too large")
+            if not await self._connection.take(chunk):
+                raise httpx2.StreamError("the answer is too large")
             yield chunk
 
     async def aclose(self) -> None:
@@ -122,13 +108,16 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         self._connection = connection
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self._connection.requests += 1
+        if self._connection.requests > _MAX_REQUESTS:
+            raise httpx2.RemoteProtocolError("the server asks for too much", request=request)
         request.headers["accept-encoding"] = "identity"
         response = await super().handle_async_request(request)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("the answer is packed", request=request)
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _BoundedStream(response.stream, _Answer(self._connection))
+            response.stream = _BoundedStream(response.stream, self._connection)
         return response
 
 
@@ -141,7 +130,7 @@ class OutsideServer:
         self._timeout_s = timeout_s
 
     async def list_tools(self, max_tools: int) -> list[types.Tool]:
-        """Return the first `max_tools` tools, and perhaps a few more; raise `ServerAway`."""
+        """Return the first `max_tools` valid tools, and perhaps a few more; raise `ServerAway`."""
         found: list[types.Tool] = []
         try:
             async with self._connected() as client:
@@ -183,26 +172,63 @@ class OutsideServer:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         connection = _Connection()
+        with anyio.fail_after(self._timeout_s):
+            async with AsyncExitStack() as stack:
+                stack.callback(connection.end)
+                if self._server.command:
+                    env = {key: value.get_secret_value() for key, value in self._server.env}
+                    transport: Any = started(self._server.command, env, connection)
+                else:
+                    secrets = self._server.headers
+                    http = HttpClient(
+                        headers={key: value.get_secret_value() for key, value in secrets},
+                        timeout=self._timeout_s,
+                        transport=_BoundedTransport(connection),
+                    )
+                    await stack.enter_async_context(http)
+                    transport = streamable_http_client(
+                        self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
+                    )
+                sent, outgoing = await stack.enter_async_context(transport)
+                incoming = _ValidTools(sent)
+                transport = nullcontext((incoming, outgoing))
+                client = await stack.enter_async_context(Client(transport, cache=None))
+                incoming.version = client.protocol_version
+                yield client
+
+
+class _ValidTools:
+    """Passes on what a server sends, but no tool of a wrong shape.
+
+    For one such tool the library would refuse the whole list.
+    """
+
+    def __init__(self, sent: "FromServer") -> None:
+        self._sent = sent
+        self.version = ""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._sent.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        message = await anext(self._sent)
+        match message:
+            case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
+                result["tools"] = [each for each in tools if self._takes(result, each)]
+        return message
+
+    def _takes(self, result: dict[str, Any], tool: object) -> bool:
         try:
-            with anyio.fail_after(self._timeout_s):
-                async with AsyncExitStack() as stack:
-                    if self._server.command:
-                        env = {key: value.get_secret_value() for key, value in self._server.env}
-                        transport: Any = started(self._server.command, env, MAX_BYTES, connection)
-                    else:
-                        secrets = self._server.headers
-                        http = HttpClient(
-                            headers={key: value.get_secret_value() for key, value in secrets},
-                            timeout=self._timeout_s,
-                            transport=_BoundedTransport(connection),
-                        )
-                        await stack.enter_async_context(http)
-                        transport = streamable_http_client(
-                            self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
-                        )
-                    yield await stack.enter_async_context(Client(transport, cache=None))
-        finally:
-            connection.end()
+            parse_server_result("tools/list", self.version, result | {"tools": [tool]})
+        except ValueError:
+            return False
+        return True
 
 
 def _shown(content: types.ContentBlock) -> str:
@@ -247,32 +273,30 @@ def _innermost(error: BaseException) -> BaseException:
 _GRACE_S = 0.5
 """After its input was closed, a server has this long to end by itself."""
 
-FromServer = ContextReceiveStream[SessionMessage | Exception]
-ToServer = ContextSendStream[SessionMessage]
+FromServer = MemoryObjectReceiveStream[SessionMessage | Exception]
 
 
 @asynccontextmanager
 async def started(
-    command: Sequence[str], env: Mapping[str, str], max_bytes: int, connection: _Connection
-) -> AsyncIterator[tuple[FromServer, ToServer]]:
+    command: Sequence[str], env: Mapping[str, str], connection: _Connection
+) -> AsyncIterator[tuple[FromServer, MemoryObjectSendStream[SessionMessage]]]:
     """Start a command and end it with the block; raise `OSError` if it cannot be started.
 
-    A line of more than `max_bytes`, or one with too many values, ends the connection. The command
-    gets the variables of `env`, and of ours only a few harmless ones such as PATH. Its error output
-    is dropped.
+    More than `MAX_BYTES` or too many values end the connection. The command gets the variables of
+    `env`, and of ours only a few harmless ones such as PATH. Its error output is dropped.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
-        limit=max_bytes,
+        limit=MAX_BYTES,
         env={**get_default_environment(), **env},
         start_new_session=True,
     )
     try:
-        write_incoming, incoming = create_context_streams[SessionMessage | Exception](0)
-        outgoing, read_outgoing = create_context_streams[SessionMessage](0)
+        write_incoming, incoming = anyio.create_memory_object_stream[Any]()
+        outgoing, read_outgoing = anyio.create_memory_object_stream[SessionMessage]()
         async with incoming, outgoing, anyio.create_task_group() as group:
             group.start_soon(_read, process, write_incoming, connection)
             group.start_soon(_write, process, read_outgoing)
@@ -285,20 +309,20 @@ async def started(
 
 
 async def _read(
-    process: Process, incoming: ContextSendStream[Any], connection: _Connection
+    process: Process, incoming: MemoryObjectSendStream[Any], connection: _Connection
 ) -> None:
     assert process.stdout  # noqa: S101 - it was started with a pipe
     async with incoming:
         # A line that is too long raises `ValueError`, and so does one that is no message.
         with suppress(ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             while line := await process.stdout.readline():
-                if not await _Answer(connection).take(line):
+                if not await connection.take(line):
                     break
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 await incoming.send(SessionMessage(message))
 
 
-async def _write(process: Process, outgoing: ContextReceiveStream[SessionMessage]) -> None:
+async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
     assert process.stdin  # noqa: S101 - it was started with a pipe
     async with outgoing:
         with suppress(OSError):

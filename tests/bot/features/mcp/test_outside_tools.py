@@ -8,7 +8,7 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
 import orjson
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.agent.agent import Toolbox, ToolLimits
@@ -32,7 +32,12 @@ from bot.features.mcp.feature import (
     asks_first,
     list_outside_tools,
 )
-from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer
+from bot.features.mcp.outside_server import (
+    _LARGE,
+    MAX_BYTES,
+    OutsideServer,
+    _Connection,
+)
 from bot.features.mcp.settings import McpServer
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -374,47 +379,90 @@ async def test_a_server_that_goes_away_or_changes_is_explained(
     assert await listed(tokens, McpServer("shop", server.address)) == []
 
 
-async def test_an_answer_without_an_end_is_not_read_beyond_the_bound() -> None:
-    async def flood(_: Request) -> Response:
+AGAIN = b"retry: 0\nid: 1\ndata:\n\n"
+PING = b'data:{"jsonrpc":"2.0","id":1,"method":"ping"}\n\n'
+ENDLESS: dict[str, tuple[str, bytes, int, int]] = {
+    "blanks": ("application/json", b" " * 2**16, 1_000, 16),
+    "values": ("application/json", b"{}," * 2**14, 1_000, 5),
+    "empty events": ("text/event-stream", b"data:\n\n" * 9_000, 1_000, 5),
+    "reconnects": ("text/event-stream", b": " + b"x" * 2**21 + b"\n" + AGAIN, 1, 16),
+    "many reconnects": ("text/event-stream", AGAIN, 1, 1),
+    "pings": ("text/event-stream", PING * 100, 1_000, 16),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+async def test_a_server_without_an_end_is_bounded(name: str) -> None:
+    """Before the fix, values and bytes were counted for each answer anew, and no requests."""
+    kind, piece, pieces, max_mb = ENDLESS[name]
+    asked, sent = list[str](), list[bytes]()
+
+    async def flood(request: Request) -> Response:
+        asked.append(request.method)
+
         async def body() -> AsyncIterator[bytes]:
-            while True:
-                yield b" " * 2**16
+            for _ in range(pieces):
+                sent.append(piece)
+                yield piece
                 await asyncio.sleep(0)
 
-        return StreamingResponse(body(), media_type="application/json")
+        return StreamingResponse(body(), media_type=kind)
 
-    app = Starlette(routes=[Route("/mcp", flood, methods=["POST"])])
+    app = Starlette(routes=[Route("/mcp", flood, methods=["GET", "POST"])])
     async with DroppingServer(app) as server:
-        outside = OutsideServer(McpServer("shop", f"{server.url}/mcp"), 10)
-        with pytest.raises(ToolError, match="sent an answer that cannot be used"):
+        outside = OutsideServer(McpServer("shop", f"{server.url}/mcp"), 30)
+        with pytest.raises(ToolError, match=r"sent an answer|cannot be reached"):
             await outside.call("price", {})
+    assert len(piece) * len(sent) <= max_mb * 2**20
+    assert len(asked) <= 104
 
 
-async def test_an_answer_of_many_values_is_refused(shop: Shop, served: ShopServer) -> None:
-    """Before the fix, 250,000 texts of one letter in 6 MB took 350 MB."""
-    shop.files = [types.TextContent(type="text", text="a")] * 40_000
-    server = OutsideServer(McpServer("shop", served.address), 60)
-    with pytest.raises(ToolError, match="sent an answer that cannot be used"):
-        await server.call("picture", {"thing": "a"})
+async def test_one_tool_of_a_wrong_shape_costs_no_other_tool(tokens: TokenCounter) -> None:
+    good, shape = ["order", "price"], {"type": "object"}
+    bad: list[object] = [{"name": 5, "inputSchema": shape}, {"name": "a", "inputSchema": {}}, "b"]
+    named = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+    results: dict[str, object] = {
+        "initialize": named | {"serverInfo": {"name": "shop", "version": "1"}},
+        "tools/list": {"tools": [*bad, *({"name": each, "inputSchema": shape} for each in good)]},
+    }
+
+    async def answer(request: Request) -> Response:
+        asked = await request.json()
+        result = results.get(asked["method"])
+        said = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+        return JSONResponse({"jsonrpc": "2.0", "id": asked.get("id"), **said})
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["POST"])])
+    async with DroppingServer(app) as server:
+        tools = await listed(tokens, McpServer("shop", f"{server.url}/mcp"))
+    assert names(tools) == [f"shop__{each}" for each in good]
 
 
-async def test_two_large_answers_are_read_at_once(
+async def test_each_large_answer_gives_its_slot_back(
     monkeypatch: pytest.MonkeyPatch, shop: Shop, one: ShopServer
 ) -> None:
     shop.result = "x" * 500_000
-    server, most = OutsideServer(McpServer("shop", one.address), 20), list[int]()
-
-    class Counted(asyncio.Semaphore):
-        async def acquire(self) -> Literal[True]:
-            await super().acquire()
-            most.append(self._value)
-            return True
-
-    counted = Counted(2)
-    monkeypatch.setitem(_LARGE, asyncio.get_running_loop(), counted)
+    server, slots = OutsideServer(McpServer("shop", one.address), 20), asyncio.Semaphore(2)
+    monkeypatch.setitem(_LARGE, asyncio.get_running_loop(), slots)
     results = await asyncio.gather(*(server.call("price", {"thing": "a"}) for _ in range(6)))
-    assert [len(each) for each in results] == [100_000] * 6
-    assert (min(most), counted._value) == (0, 2)
+    assert ([len(each) for each in results], slots._value) == ([100_000] * 6, 2)
+
+
+async def test_a_connection_takes_one_slot_for_all_its_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the fix, two answers that waited together took two, and one was lost for ever."""
+    slots = asyncio.Semaphore(1)
+    monkeypatch.setitem(_LARGE, asyncio.get_running_loop(), slots)
+    first, second = _Connection(), _Connection()
+    await first.take(b"x" * 2**20)
+    both = [asyncio.create_task(second.take(b"x" * 2**20)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert not any(each.done() for each in both)
+    first.end()
+    await asyncio.gather(*both)
+    second.end()
+    assert slots._value == 1
 
 
 async def test_a_yes_counts_for_10_minutes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
