@@ -36,6 +36,9 @@ from memory.work.item import WorkChanges
 
 log = structlog.get_logger(__name__)
 
+_MAX_FAULTS = 20
+"""A call with more wrong arguments gets their number only: to list thousands takes seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
@@ -68,15 +71,18 @@ class Toolbox:
 
         Raise `LeaseLost` or `StoreError` from a tool, after cancelling the other calls.
         """
-        earlier = [call for step in context.completed_steps for call in step.action.calls]
-        runs = Counter(call.name for call in earlier if self._can_run(call))
-        running, earlier_writes = [], len(context.writes)
+        runs = Counter(
+            call.name
+            for step in context.completed_steps
+            for call, result in zip(step.action.calls, step.results, strict=True)
+            if result.began_at
+        )
+        earlier_writes = len(context.writes)
         try:
             async with asyncio.TaskGroup() as group:
-                for call in action.calls:
-                    runs[call.name] += self._can_run(call)
-                    run = self._run(call, runs[call.name], context)
-                    running.append(group.create_task(run))
+                running = [
+                    group.create_task(self._run(call, runs, context)) for call in action.calls
+                ]
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         # Tools of operators do not check themselves whether a write needs the person's consent.
@@ -92,13 +98,15 @@ class Toolbox:
                 return result.text
         return None
 
-    async def _run(self, call: ToolCall, nth: int, context: AgentContext) -> ToolResult:
+    async def _run(self, call: ToolCall, runs: Counter[str], context: AgentContext) -> ToolResult:
         named = self._tools.get(call.name)
         is_untrusted = named is None or named.is_untrusted
-        began = time.time() if named else 0.0
+        began = 0.0
         try:
             tool, arguments = self._ready(call)
-            text = await self._output(tool, arguments, nth, context)
+            began = time.time()
+            runs[tool.name] += 1
+            text = await self._output(tool, arguments, runs[tool.name], context)
             is_whole, failed = tool.is_final, False
             is_untrusted = is_untrusted or UNTRUSTED_MARK in text
             files = text.files if isinstance(text, ToolOutput) else ()
@@ -126,19 +134,13 @@ class Toolbox:
         try:
             return tool, tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
+            if error.error_count() > _MAX_FAULTS:
+                raise ToolError(f"wrong arguments: {error.error_count()} faults") from error
             faults = []
             for each in error.errors(include_input=False, include_url=False):
                 place = ".".join(map(str, each["loc"])) or "arguments"
                 faults.append(f"{place}: {each['msg']}")
             raise ToolError(f"wrong arguments: {'; '.join(faults)}") from error
-
-    def _can_run(self, call: ToolCall) -> bool:
-        """Return whether a call counts as run; one with wrong arguments does not."""
-        try:
-            self._ready(call)
-        except ToolError:
-            return False
-        return True
 
     async def _output(
         self, tool: Tool[Any], arguments: Arguments, nth: int, context: AgentContext

@@ -42,7 +42,7 @@ class ToolResult:
     text: str
     failed: bool = False  # the text is an error
     is_untrusted: bool = True  # the text may hold text of others
-    began_at: float = field(default=0.0, compare=False)  # 0 if there is no such tool
+    began_at: float = field(default=0.0, compare=False)  # 0 if the call could not run
     ended_at: float = field(default=0.0, compare=False)
     is_reader: bool = field(default=False, compare=False)  # that of its tool
 

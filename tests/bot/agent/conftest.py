@@ -1,6 +1,7 @@
 """A context on a real, empty store, also for tools that search the history; tools for tests."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -46,7 +47,7 @@ async def echo(arguments: Echoed, _: AgentContext) -> str:
     return arguments.text * arguments.times
 
 
-def toolbox_of(tokens: TokenCounter, *tools: Tool[Echoed], limits: ToolLimits = LIMITS) -> Toolbox:
+def toolbox_of(tokens: TokenCounter, *tools: Tool[Any], limits: ToolLimits = LIMITS) -> Toolbox:
     return Toolbox(tools or (tool("echo", echo),), limits, tokens)
 
 

@@ -11,7 +11,7 @@ from bot.agent.agent import ToolLimits
 from memory.behaviors.behavior import FunctionNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolResult
-from memory.behaviors.tool import ToolError
+from memory.behaviors.tool import Tool, ToolError
 from memory.scopes.writes import SetDomain
 from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import SHORTENED, TokenCounter
@@ -65,6 +65,8 @@ def test_definitions_have_the_order_of_the_tools(tokens: TokenCounter) -> None:
 
 # Mistakes of the model
 
+TWENTY_TWO = "Error: wrong arguments: 22 faults"
+
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
@@ -85,6 +87,7 @@ def test_definitions_have_the_order_of_the_tools(tokens: TokenCounter) -> None:
             "Error: wrong arguments: colour: Extra inputs are not permitted",
         ),
         ('{"times": 0}', "Error: wrong arguments: text: Field required; times: Input should be "),
+        (json.dumps(dict.fromkeys("abcdefghijklmnopqrstu")), TWENTY_TWO),
     ],
 )
 async def test_wrong_arguments_are_explained_to_the_model(
@@ -181,20 +184,28 @@ async def test_a_cancelled_run_ends_its_tools(tokens: TokenCounter, context: Age
 async def test_a_tool_runs_at_most_as_often_as_its_limit_allows(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    """Three calls are allowed: two in the first step, and one of the two in the second."""
-    ran: list[str] = []
+    """Three calls are allowed: two in the first step, and one of the two in the second.
+
+    Before the fix, each step checked the arguments of all steps before it again.
+    """
+    ran, checked = list[str](), list[object]()
+
+    class Checked(Echoed):
+        def model_post_init(self, _: object) -> None:
+            checked.append(self)
 
     async def count(arguments: Echoed, _: AgentContext) -> str:
         ran.append(arguments.text)
         return "ran"
 
-    toolbox = toolbox_of(tokens, tool("count", count), tool("echo", echo))
+    counting = Tool("count", "Counts.", Checked, count)
+    toolbox = toolbox_of(tokens, counting, tool("echo", echo))
     first = await toolbox.run(calls('{"text": "1"}', '{"text": "2"}', name="count"), context)
     context.completed_steps.append(first)
     second = await toolbox.run(calls('{"text": "3"}', '{"text": "4"}', name="count"), context)
     context.completed_steps.append(second)
     other = await toolbox.run(calls('{"text": "echo"}'), context)
-    assert ran == ["1", "2", "3"]
+    assert (ran, len(checked)) == (["1", "2", "3"], 4)
     assert second.results == (
         ToolResult("0", "ran"),
         ToolResult("1", "Error: count may run 3 times for one answer, and did", failed=True),
