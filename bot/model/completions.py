@@ -15,6 +15,7 @@ from bot.model.wire import (
     MAX_CALLS,
     Accumulator,
     Dialect,
+    count_of,
     joined,
     list_of,
     object_of,
@@ -87,14 +88,15 @@ class ChunkAccumulator(Accumulator):
     _calls: list[_PartialCall] = field(default_factory=list)
 
     def add(self, event: object) -> None:
-        """Take one chunk."""
+        """Take one chunk. Of several answers, which nobody asked for, only the first is read."""
         self.is_empty = False
         chunk = object_of(event)
         if chunk.get("error"):
             raise reported_error(chunk)
         if usage := object_of(chunk.get("usage")):
             self.usage = usage_of(usage, "prompt", "completion")
-        for choice in map(object_of, list_of(chunk.get("choices"))):
+        choices = map(object_of, list_of(chunk.get("choices")))
+        for choice in (each for each in choices if not count_of(each.get("index"))):
             delta = object_of(choice.get("delta"))
             self._add_text(text_of(delta.get("content")))
             for call in map(object_of, list_of(delta.get("tool_calls"))):

@@ -49,6 +49,7 @@ _NO_KEY = "none"  # the SDK insists on a key; a server of one's own may need non
 # The same limits as in the SDK's own client.
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 _WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
+_CONNECTION_CODES = {socket.gaierror: "dns", ConnectionRefusedError: "connection_refused"}
 _NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the content
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
 )
@@ -237,10 +238,12 @@ def translate(error: BaseException) -> ModelError:
     """Return our error for one of the SDK, or for what it raises if an answer lacks fields."""
     name, (openai, _) = type(error).__name__, _sdk()
     unavailable = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
-    is_compressed = any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
+    causes = list(_causes(error))
+    is_compressed = any(isinstance(cause, httpx2.DecodingError) for cause in causes)
     if isinstance(error, openai.APIConnectionError) and not is_compressed:
-        is_late = isinstance(error, openai.APITimeoutError)
-        return ModelUnavailable(name, code="timeout" if is_late else _connection_code(error))
+        codes = {openai.APITimeoutError: "timeout", **_CONNECTION_CODES}
+        found = (code for kind, code in codes.items() if any(isinstance(e, kind) for e in causes))
+        return ModelUnavailable(name, code=next(found, "connection_failed"))
     if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
         return NotAModel(name)
     status, code = error.status_code, code_of(error.body)
@@ -256,15 +259,6 @@ def translate(error: BaseException) -> ModelError:
     elif status not in _NEVER_FILTERED and is_filtered(code, objection):
         return ContentRefused(text, status, code)
     return refused(text, status, code, objection=objection, param=error.param or "")
-
-
-def _connection_code(error: BaseException) -> str:
-    for cause in _causes(error):
-        if isinstance(cause, socket.gaierror):
-            return "dns"
-        if isinstance(cause, ConnectionRefusedError):
-            return "connection_refused"
-    return "connection_failed"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

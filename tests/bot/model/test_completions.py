@@ -78,6 +78,15 @@ def test_calls_without_an_id_get_one_each() -> None:
     assert len({call.id for call in calls}) == 2
 
 
+def test_of_several_answers_only_the_first_is_read() -> None:
+    """Before the fix, their words were mixed."""
+    other: Piece = {"index": 1, "delta": {"content": "Hi"}, "finish_reason": "stop"}
+    answer = accumulated(
+        {"index": 0, "delta": {"content": "Hel"}}, other, {"delta": {"content": "lo"}}
+    )
+    assert (answer.text, answer.finish_reason) == ("Hello", "")
+
+
 @pytest.mark.parametrize("last", [{}, {"delta": {}}], ids=["no delta", "an empty one"])
 def test_an_answer_is_complete_only_once_a_finish_reason_came(last: Piece) -> None:
     answer = ChunkAccumulator()
