@@ -7,7 +7,6 @@ command must tolerate a repeat, and a command that ended in `StoreUnavailable` m
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from time import time
 from typing import Any, Self
 
@@ -252,14 +251,13 @@ class RedisClient:
                 return [exc]
         pool = redis.connection_pool
         connection = pool.get_available_connection()
-        send = partial(_sent, redis, connection, commands)
         try:
             # Data of an earlier command, or the end of the stream: the connection is of no use.
             if not connection.is_connected or await connection.can_read():
                 async with asyncio.timeout(SOCKET_TIMEOUT_S):
                     await pool.ensure_connection(connection)
             replies: list[Reply] = await connection.retry.call_with_retry(
-                send, lambda _: connection.disconnect()
+                lambda: _sent(redis, connection, commands), lambda _: connection.disconnect()
             )
         finally:
             await pool.release(connection)

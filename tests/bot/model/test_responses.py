@@ -45,7 +45,7 @@ async def test_a_request_asks_the_server_to_store_nothing(
                 "type": "function",
                 "name": "clock",
                 "description": "Tell the time",
-                "parameters": {"type": "object", "properties": {}},
+                "parameters": CLOCK.parameters,
                 "strict": False,
             }
         ],
