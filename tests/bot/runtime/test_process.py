@@ -14,6 +14,7 @@ from itertools import islice
 
 import pytest
 
+from bot.runtime import process
 from bot.runtime.process import GarbageWatch, run_loop
 from memory.store.tasks import end_tasks
 
@@ -31,18 +32,24 @@ def test_without_uvloop_asyncio_runs(monkeypatch: pytest.MonkeyPatch, *, has_uvl
     assert loops[0].startswith("uvloop" if has_uvloop else "asyncio")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read in /proc")
-async def test_garbage_that_holds_large_files_is_collected_soon() -> None:
+async def test_garbage_is_collected_when_the_process_has_grown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A few objects that refer to themselves are no reason for Python to look for garbage."""
+    assert (process._resident_bytes() > 2**20) == (sys.platform == "linux")
+    used_mb = 100
+    monkeypatch.setattr(process, "_resident_bytes", lambda: used_mb * 2**20)
 
     class Holder:
         def __init__(self) -> None:
-            self.itself, self.file = self, bytearray(b"x") * (50 * 2**20)
+            self.itself = self
 
     gc.disable()
     try:
         watch, gone = GarbageWatch(), weakref.ref(Holder())
+        await watch.check()
         assert gone()
+        used_mb += 50
         await watch.check()
         assert not gone()
     finally:
