@@ -33,7 +33,6 @@ from memory.search.question import named_days
 from memory.store.client import RedisClient
 from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
-from memory.work.item import WorkItem
 
 _MAX_RECEIPTS, _MAX_FACTS, _MAX_ENTITIES = 20, 60, 100  # Telegram formats as much of one message
 _MAX_TURNS = 20
@@ -168,17 +167,6 @@ class KeyDump:
     entries: tuple[tuple[str, str], ...]  # a name (field, id or score) and a value, shortened
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryView:
-    """The newest entries of each kind, newest first, and the reminders, the next first."""
-
-    receipts: list[tuple[Message, list[Fact]]]  # with the facts that rest on each message
-    facts: list[Fact]
-    reminders: list[WorkItem]
-    messages: Mapping[int, Message]  # of this chat, by sequence
-    texts: Mapping[int, str]  # of all facts
-
-
 class Inspector:
     """Keeps the latest turns and reads the store."""
 
@@ -250,8 +238,11 @@ class Inspector:
                 place.remembered_id = max(place.remembered_id, number)
                 place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
 
-    async def kept(self, place: PageChat) -> MemoryView | None:
-        """Return what is remembered here, as people know it; raise `StoreError`."""
+    async def kept(self, place: PageChat) -> dict[str, object] | None:
+        """Return what is remembered here, for the template; raise `StoreError`.
+
+        The newest comes first, of the reminders the next.
+        """
         if self.memory is None:
             return None
         here = place.conversation
@@ -264,13 +255,13 @@ class Inspector:
                     rest_on[source.seq].append(fact)
         messages = {message.seq: message for message in history.messages}
         taught = [seq for seq in sorted(rest_on, reverse=True) if seq in messages]
-        return MemoryView(
-            [(messages[seq], rest_on[seq]) for seq in taught[:_MAX_RECEIPTS]],
-            facts[: -_MAX_FACTS - 1 : -1],
-            await self.memory.work.list_open(here),
-            messages,
-            {fact.id: fact.text for fact in facts},
-        )
+        return {
+            "receipts": [(messages[seq], rest_on[seq]) for seq in taught[:_MAX_RECEIPTS]],
+            "facts": facts[: -_MAX_FACTS - 1 : -1],
+            "reminders": await self.memory.work.list_open(here),
+            "messages": messages,
+            "texts": {fact.id: fact.text for fact in facts},
+        }
 
     async def stored(self, place: PageChat) -> list[tuple[str, list[KeyDump]]]:
         """Return what Redis holds, by scope; raise `StoreError`."""
