@@ -44,7 +44,7 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
         for name, value in left.learned.items()
         if not erasures.is_taken(scope, name.decode(), taken)
     }
-    left = _without_records(left, set(taken.records))
+    left = _without_records(left, taken.records)
     left = replace(left, learned=learned, work=_work(left, taken, erasures, now))
     if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
         newest = int(stored.meta.get(b"next_seq", 0))

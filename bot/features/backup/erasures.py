@@ -24,14 +24,14 @@ Entries: TypeAlias = Mapping[str, float]
 """Entries as they are stored, and when each was written (Unix seconds of the server)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ErasedParts:
     """What erasures took from a scope since a backup has read it."""
 
-    messages: frozenset[int] = frozenset()  # numbers
-    records: frozenset[int] = frozenset()  # numbers
-    fields: frozenset[str] = frozenset()  # hashed names
-    work: frozenset[str] = frozenset()  # ids
+    messages: set[int] = field(default_factory=set)  # numbers
+    records: set[int] = field(default_factory=set)  # numbers
+    fields: set[str] = field(default_factory=set)  # hashed names
+    work: set[str] = field(default_factory=set)  # ids
     epoch: int = 0  # the lowest one (`ScopeMemory.source_epoch`) of which facts elsewhere may stay
     is_cleared: bool = False  # all of it is gone
 
@@ -75,24 +75,19 @@ class Erasures:
 
     def of_scope(self, scope: Scope, version: Version) -> ErasedParts:
         """Return what was erased in a scope since this version of it."""
-        messages: set[int] = set()
-        records: set[int] = set()
-        fields: set[str] = set()
-        work: set[str] = set()
-        epoch, is_cleared = 0, False
+        taken = ErasedParts()
         for parts, at in self._find(scope.tag):
             is_of_then = version.read_at <= at + _NUMBER_MARGIN_S
             match parts:
                 case ["x", item]:
-                    work.add(item)
+                    taken.work.add(item)
                 case ["c", after, lowest] if is_of_then and version.epoch < int(after):
-                    epoch, is_cleared = max(epoch, int(lowest)), True
+                    taken.epoch, taken.is_cleared = max(taken.epoch, int(lowest)), True
                 case ["e", after, *lists] if is_of_then and version.erasure < int(after):
-                    messages |= _numbers(lists[0])
-                    records |= _numbers(lists[1])
-                    fields |= set(filter(None, lists[2].split(",")))
-        taken = (frozenset(messages), frozenset(records), frozenset(fields), frozenset(work))
-        return ErasedParts(*taken, epoch, is_cleared)
+                    taken.messages |= _numbers(lists[0])
+                    taken.records |= _numbers(lists[1])
+                    taken.fields |= set(filter(None, lists[2].split(",")))
+        return taken
 
     def forgotten_until(self, person: int, read_at: float) -> float:
         """Return up to when a person was forgotten since a backup has read (Unix seconds), or 0."""
