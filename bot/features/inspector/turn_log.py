@@ -90,17 +90,6 @@ class PromptSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelState:
-    """How well a model answers. Times are in Unix seconds, 0 for never; it rests for `rests_s`."""
-
-    part: str
-    answered_at: float
-    failing_since: float
-    error: str
-    rests_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessReport:
     """What one process reports; `capacity` has samples of (Unix seconds, bytes used, limit)."""
 
@@ -111,7 +100,7 @@ class ProcessReport:
     turns: tuple[RunningTurn, ...]
     errors: tuple[SeenError, ...]
     prompts: tuple[PromptSizes, ...]
-    models: tuple[ModelState, ...]
+    models: tuple[Mapping[str, object], ...]  # how well each answers; see `_state_of`
     capacity: tuple[tuple[float, int, int], ...]
 
 
@@ -186,16 +175,7 @@ class TurnLog:
             turns=tuple(turns[:_MAX_LISTED]),
             errors=tuple(self._errors),
             prompts=tuple(self._prompts),
-            models=tuple(
-                ModelState(
-                    part=each.part,
-                    answered_at=each.answered_at,
-                    failing_since=each.failing_since,
-                    error=type(each.error).__name__ if each.failing_since else "",
-                    rests_s=each.breaker.rests_s if each.breaker and each.breaker.is_open else 0.0,
-                )
-                for each in conditions
-            ),
+            models=tuple(map(_state_of, conditions)),
             capacity=tuple((at, level.used, level.limit) for at, level in levels),
         )
         return orjson.dumps(report)
@@ -267,3 +247,14 @@ class ProcessReports:
             return []
         reports = await self._client.pipeline([("GET", self.key(name)) for name in names])
         return [report for report in reports if report is not None]
+
+
+def _state_of(condition: ModelCondition) -> dict[str, object]:
+    breaker = condition.breaker
+    return {
+        "part": condition.part,
+        "answered_at": condition.answered_at,  # Unix seconds, 0 for never; so is the next one
+        "failing_since": condition.failing_since,
+        "error": type(condition.error).__name__ if condition.failing_since else "",
+        "rests_s": breaker.rests_s if breaker is not None and breaker.is_open else 0.0,
+    }

@@ -32,7 +32,9 @@ WINDOW = (
 def context(*replies: RepliedTo, **parts: Any) -> AgentContext:
     history = cast("ChatHistory", None)
     call = CallContext(Scope.of_chat(7), Person(), NOW)
-    return AgentContext(call, history, ASKED, background=Background(replies=replies, **parts))
+    speakers = parts.pop("speakers", None)
+    beside = Background(replies=replies, **parts)
+    return AgentContext(call, history, ASKED, background=beside, speakers=speakers)
 
 
 def asked(tokens: TokenCounter, context: AgentContext, prompt_tokens: int = 2_000) -> str:
