@@ -191,18 +191,18 @@ class PromptAssembler:
         words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
         # The tokens of a text that is shown as it was stored are stored with it.
         stored = {context.user_message.text: context.user_message.tokens}
-        words_tokens = stored.get(words) or self._counter.count(words)
-        words_tokens = min(words_tokens + _NOTE_TOKENS, message_limit // 2)
-        pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
+        words_tokens = (stored.get(words) or self._counter.count(words)) + _NOTE_TOKENS
+        pictures_limit = message_limit - min(words_tokens, message_limit // 2)
+        pictures, pictures_tokens = _fitting(context.pictures, pictures_limit)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
-        text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
-        message_tokens = stored.get(text) or self._counter.count(text)
-        message_tokens += pictures_tokens + MESSAGE_OVERHEAD
+        beside = pictures_tokens + MESSAGE_OVERHEAD
+        text = self._counter.shorten(words, message_limit - beside)
+        message_tokens = (stored.get(text) or self._counter.count(text)) + beside
 
-        idle = max(0, unclaimed - message_tokens - steps_share)
-        idle = min(idle, int(available * _IDLE_MEMORY_SHARE) - memory_limit)
+        max_idle = int(available * _IDLE_MEMORY_SHARE) - memory_limit
+        idle = min(max(0, unclaimed - message_tokens - steps_share), max_idle)
         memory_limit += idle
         steps_limit = max(unclaimed - idle - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
@@ -218,13 +218,12 @@ class PromptAssembler:
         talk = alternating(window)
         # A message without an answer is joined to the last one.
         unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
-        content = "\n\n".join(part for part in (memory, unanswered, text) if part)
+        content = "\n\n".join(filter(None, (memory, unanswered, text)))
         last = PromptMessage("user", content, pictures=pictures)
         return Prompt(
             (self._system, *talk, last, *steps),
             PromptTokens(
-                system=self._sizes[0],
-                tools=self._sizes[1],
+                *self._sizes,  # system message and tools
                 window=_cost(window),
                 memory=memory_tokens,
                 message=message_tokens,
