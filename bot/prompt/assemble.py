@@ -233,10 +233,7 @@ class PromptAssembler:
         )
 
     def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
-        """Return the recalled results of which a prompt may show something.
-
-        It only matters if one of them is untrusted: else all are returned.
-        """
+        """Return the recalled results that a prompt may show; all of them if none is untrusted."""
         beside, query = context.background, context.call_context.query
         if all(message.is_first_party for message in beside.recalled_messages()):
             return beside.recalled
