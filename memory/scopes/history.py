@@ -26,7 +26,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
-_RELATED_SHARE = 4
+_RELATED_SHARE, _MIN_RELATED = 4, 2
 _MAX_INDEXED_INLINE = 40
 _MAX_SEARCHED_INLINE = 20_000
 _MAX_ASKED_INLINE = 500
@@ -185,11 +185,12 @@ class ChatHistory:
                 hits = index.search(text, query, k, allowed, today)
                 if not is_alone and is_question(text):
                     first = index.first_said(allowed) if asks_for_first(text) else []
-                    few, (before, _, last) = k // _RELATED_SHARE, text.rpartition("\n")
+                    before, _, last = text.rpartition("\n")
                     own = index.search(last, None, k, allowed, today) if before else []
                     related: list[Hit] = []
                     for found in (own, hits):
                         if found:
+                            few = max(_MIN_RELATED, len(found) // _RELATED_SHARE)
                             best = stream.messages[found[0].row].text
                             related += index.related(found, few, allowed, best)
                     hits = [*first, *own, *hits, *related]

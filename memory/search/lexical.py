@@ -25,7 +25,7 @@ from memory.search.arrays import Flags, Floats, GrowingArray, Positions
 from memory.search.question import without_small_talk
 from memory.search.vocabulary import NumberedWords, Numbers, RecordLanguages, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
-from memory.search.words import asked_terms, asked_words_of, date_words, terms_of
+from memory.search.words import asked_terms, asked_words_of, date_words, is_slip, terms_of
 
 Mentions = npt.NDArray[np.uint32]
 """A record and how often it has a term, at most 255 times, in one number."""
@@ -40,8 +40,8 @@ _NEW_SHARE: Final = 128
 _MAX_ADDED: Final = 2**18
 _ADDED_SHARE: Final = 4
 """The same while records are added: settling all of a long conversation at once takes memory."""
-_MIN_PART: Final = 5
-"""Letters of the shorter word, if it is a part of the longer one."""
+_MIN_LETTERS: Final = 5
+"""Letters of the shorter one of two words that are similar."""
 
 
 class Postings:
@@ -58,22 +58,27 @@ class Postings:
         self._mentions: Mentions = np.zeros(0, np.uint32)
         self._clear_new()
 
-    def sharing_parts(self, forms: Sequence[str]) -> list[str]:
-        """Return the terms that begin or end with one of these forms, or the other way round.
+    def similar(self, forms: Sequence[str]) -> list[str]:
+        """Return the terms that an unknown word may stand for; it has these forms.
 
-        So a part of a compound finds the compound. Shorter parts than five letters say too little.
+        They begin or end with one of them, or the other way round: so a part of a compound finds
+        the compound. If there are none, they begin with the same two letters and are spelled nearly
+        the same (`is_slip`). Shorter words than five letters say too little.
         """
-        long = tuple(each for each in forms if len(each) >= _MIN_PART and each.isalpha())
+        long = tuple(each for each in forms if len(each) >= _MIN_LETTERS and each.isalpha())
         if not long:
             return []
         ends = {
             end
             for form in long
-            for letters in range(_MIN_PART, len(form))
+            for letters in range(_MIN_LETTERS, len(form))
             for end in (form[:letters], form[-letters:])
         }
-        shorter = sorted(each for each in ends if each in self.numbers)
-        return [*shorter, *(t for t in self.numbers if t.startswith(long) or t.endswith(long))]
+        parts = sorted(each for each in ends if each in self.numbers)
+        parts += (t for t in self.numbers if t.startswith(long) or t.endswith(long))
+        first = tuple({form[:2] for form in long})
+        near = (t for t in self.numbers if len(t) >= _MIN_LETTERS and t.startswith(first))
+        return parts or [t for t in near if any(is_slip(form, t) for form in long)]
 
     def extend(self, records: Numbers, terms: Numbers, counts: Numbers) -> None:
         """Add the mentions of new records: record, number of the term, and how often it has it.
@@ -165,7 +170,7 @@ _FEW: Final = 3
 """A word that at most three records have, and at most half of them, is rare in any conversation."""
 
 _MAX_PARTS: Final = 8
-"""For so many unknown words of a question compounds are looked for, among all terms."""
+"""For so many unknown words of a question similar words are looked for, among all terms."""
 
 _MAX_WORDS: Final = 50_000
 """So many words are known while records are added; a text of made-up words has more."""
@@ -278,6 +283,7 @@ class LexicalIndex:
         backward[1:size] = boost * self._sessions.joined
         mass = known = highest = 0.0
         least = self.rare(self._weights.rare_share)
+        shared = np.zeros(size, np.int32)
         for records, unweighted in self._mentions(asked):
             idf = self.rarity(len(records))
             mass += idf
@@ -285,6 +291,7 @@ class LexicalIndex:
                 known += idf
                 weights = unweighted * np.float32(idf)
                 own[records] += weights
+                shared[records] += 1
                 if idf > highest:
                     highest, rarest = idf, records
                 after, before = weights * onward[records], weights * backward[records]
@@ -299,6 +306,9 @@ class LexicalIndex:
                 boosted += reached[:size]
                 if idf >= least:
                     near |= reached[:size] > 0
+        have_two = shared > 1
+        if self.rarity(int(have_two.sum())) >= least:
+            near |= have_two
         best = float(boosted.max(initial=0.0))
         return LexicalScores(
             own=own,
@@ -329,13 +339,13 @@ class LexicalIndex:
         return self.rarity(min(records, len(self) // 2))
 
     def _mentions(self, asked: Sequence[Sequence[str]]) -> list[tuple[Positions, Floats]]:
-        """Return for each word, or for what has it as a part, records and its weights in them."""
+        """Return for each word, or for similar ones if it is unknown, records and its weights."""
         found, parts_left = list[tuple[Positions, Floats]](), _MAX_PARTS
         for forms in asked:
             records, counts = self.postings.of(forms)
             if not len(records) and parts_left:
                 parts_left -= 1
-                records, counts = self.postings.of(self.postings.sharing_parts(forms))
+                records, counts = self.postings.of(self.postings.similar(forms))
             saturated = (self._weights.saturation + 1) / (counts + self._stretch.view[records])
             found.append((records, self._shares.view[records] * counts * saturated))
         return found

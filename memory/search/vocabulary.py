@@ -19,10 +19,10 @@ from memory.search.question import tells_time
 from memory.search.words import (
     ALWAYS_UKRAINIAN,
     CLAIMED_BY,
+    IDEOGRAPH,
     LANGUAGES,
     LANGUAGES_OF_SCRIPT,
     UNKNOWN,
-    has_ideograph,
     script_of,
 )
 
@@ -105,7 +105,7 @@ class Vocabulary(dict[str, int]):
         self._claims.extend([_CLAIM_NUMBERS[CLAIMED_BY.get(word, ())] for word in new])
         is_ukrainian = [not (w.isascii() or ALWAYS_UKRAINIAN.isdisjoint(w)) for w in new]
         self._is_ukrainian.extend(is_ukrainian)
-        self._has_ideograph.extend([has_ideograph(word) for word in new])
+        self._has_ideograph.extend([IDEOGRAPH.search(word) is not None for word in new])
         self._tells_time.extend([tells_time(word) for word in new])
         return numbers
 

@@ -75,7 +75,7 @@ _UNSPACED = re.compile(
     "\U00020000-\U0003ffff]+"
 )
 _LETTERED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-_IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # Function characters of Chinese and Japanese: a gram of these alone says nothing.
 _UNSPACED_FUNCTION = frozenset(
     "的了是我你他她它们這这那在有和就不也都吗嗎呢吧啊么麼什谁誰哪怎个個很与與把被给給让讓没"
@@ -207,7 +207,7 @@ def _grams(run: str) -> Iterator[str]:
     size = min(len(run), 3 if _LETTERED.match(run) else 2)
     for start in range(len(run)):
         single, gram = run[start], run[start : start + size]
-        if size > 1 and _IDEOGRAPH.match(single) and single not in _UNSPACED_FUNCTION:
+        if size > 1 and IDEOGRAPH.match(single) and single not in _UNSPACED_FUNCTION:
             yield single
         if len(gram) == size and not _UNSPACED_FUNCTION.issuperset(gram):
             yield gram
@@ -238,11 +238,6 @@ def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
             else:
                 terms.append(stem(piece, languages.get(script_of(piece), UNKNOWN)))
     return terms
-
-
-def has_ideograph(word: str) -> bool:
-    """Return whether a word has Chinese characters."""
-    return not word.isascii() and _IDEOGRAPH.search(word) is not None
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -277,6 +272,18 @@ def asked_terms(words: Sequence[str], spoken: dict[str, frozenset[str]]) -> list
             if likely.isdisjoint(CLAIMED_BY.get(piece, ())):
                 asked[tuple(dict.fromkeys([stem(piece, code) for code in codes]))] = None
     return list(asked)
+
+
+def is_slip(word: str, other: str) -> bool:
+    """Return whether one word may be the other with a slip ("recieve") or as others spell it.
+
+    They have one letter more or less, or the same letters in another order. Words with another
+    letter are not meant: Marina is not Marisa.
+    """
+    longer, shorter = sorted((word, other), key=len, reverse=True)
+    if len(longer) - len(shorter) != 1:
+        return sorted(word) == sorted(other)
+    return any(longer[:at] + longer[at + 1 :] == shorter for at in range(len(longer)))
 
 
 def content_forms(text: str) -> set[str]:

@@ -306,6 +306,20 @@ async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds
     assert "Half of the Prado was shut" not in {history.messages[row].text for row in rows}
 
 
+async def test_a_question_that_finds_little_finds_little_that_resembles_it(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    memory = Memory(store, 1, tokens, None, OPTIONS)
+    said = [f"Good soup again, number {n % 4}" for n in range(40)]
+    said[20] = "My apprentice Joaquín left for Murano"
+    said[1::10] = ["Joaquín paints", "Murano is far"] * 2
+    history = await history_of(memory)
+    for n, text in enumerate(said):
+        await history.append_user_message(text, 10_000.0 * n)
+    found = await history.search("Who is my apprentice?", 48)
+    assert len([each for each in found if each.hit.text in said[1::10]]) == 2
+
+
 async def test_if_embedding_fails_words_are_found(memory: Memory, embedder: WordsEmbedder) -> None:
     history = await remembering(memory, (BOAT, "Nice"))
     embedder.fails_at = len(embedder.calls) + 1

@@ -166,6 +166,24 @@ def test_a_part_of_a_compound_finds_the_compound() -> None:
     assert index.search("Wo ist die Schlüsselkiste?", None, 3) == []
 
 
+def test_a_word_with_a_slip_or_in_another_spelling_finds_the_word_that_is_meant() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.extend([IndexRecord(f"Good soup number{row}", row)])
+    index.extend([IndexRecord("Marisa's favorite colour is teal", 40)])
+    for asked in ("What is my favourite color?", "Who likes taels and faovrites?"):
+        assert index.search(asked, None, 3)[0].row == 40
+    assert index.search("Who is Marina?", None, 3) == []
+
+
+def test_two_frequent_words_that_few_records_share_are_evidence_too() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.extend([IndexRecord("The room is red" if row % 2 else "Wim sings", row)])
+    index.extend([IndexRecord("Teodor moved into Wim's room", 40)])
+    assert [hit.row for hit in index.search("Who lives in Wim's room?", None, 9)] == [40]
+
+
 def test_without_vectors_the_rare_words_of_the_best_hit_search_again() -> None:
     index = HybridIndex()
     for row in range(40):
@@ -241,6 +259,7 @@ def test_a_season_that_is_not_over_is_not_the_last_one() -> None:
             (
                 "O que eu fiz ontem?|Qu'est-ce que j'ai fait hier ?|Che cosa ho fatto ieri?"
                 "|Apa yang aku lakukan kemarin?|Dün ne yaptım?|Що я робив учора?"
+                "|Kaj je bilo včeraj?"
             ),
             "2026-11-21",
             "2026-11-21",
@@ -250,6 +269,7 @@ def test_a_season_that_is_not_over_is_not_the_last_one() -> None:
                 "O que eu disse há duas semanas?|Qu'est-ce que j'ai dit il y a deux semaines ?"
                 "|Che cosa ho detto due settimane fa?|Apa yang aku katakan dua minggu lalu?"
                 "|İki hafta önce ne dedim?|Що я сказав два тижні тому?"
+                "|Kaj sem rekel pred dvema tednoma?"
             ),
             "2026-11-05",
             "2026-11-11",
