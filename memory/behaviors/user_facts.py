@@ -26,11 +26,11 @@ from memory.behaviors.statements import Statements, due_cards, entries_of, stems
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import (
-    by_date,
     fact_scopes,
     known_facts,
     listed,
     named_kinds,
+    of_time,
     shown,
     when_of,
 )
@@ -137,9 +137,8 @@ class UserFacts(LearningBehavior):
             if here.scope.is_private and not asks_already:
                 call_context.writes.extend(to_confirm(scope_memory, asker, now))
         fitting.sort(key=lambda line: (lines[line] < 0, abs(lines[line])))
-        always_ids = {fact.id for fact in facts if fact.is_pinned}
-        always = [line for line in fitting if lines[line] in always_ids]
-        others = [line for line in fitting if lines[line] not in always_ids]
+        always = [line for line in fitting if lines[line] in pinned]
+        others = [line for line in fitting if lines[line] not in pinned]
         shown = ((ALWAYS, always), (LISTED, listed.values()), (HEADING, others))
         return "\n".join(text for heading, few in shown if few for text in (heading, *few))
 
@@ -149,7 +148,7 @@ class UserFacts(LearningBehavior):
         """Return the lines of all facts of the kinds that a question asks for, by id and date."""
         kinds = named_kinds(question, known)
         kinds |= {fact.kind for fact in found[:_KINDS_FOUND] if fact.kind}
-        asked = by_date((fact for fact in known if fact.kind in kinds), self._zone)
+        asked = of_time((fact for fact in known if fact.kind in kinds), self._zone)
         lines = {listed(each, self._zone): each.id for each in asked[-_MAX_LISTED_TOKENS:]}
         newest = set(self._fitting(reversed(lines), _MAX_LISTED_TOKENS))
         return {id_: line for line, id_ in lines.items() if line in newest}

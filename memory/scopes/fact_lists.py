@@ -28,7 +28,7 @@ _MAX_TIMES = 6
 def is_of_kind(fact: Fact, kind: str) -> bool:
     """Return whether a fact is of a kind by its name, or has its words; "" stands for all."""
     asked = set(terms_of(words_of(kind), _ENGLISH))
-    return asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
+    return not asked or asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
 
 
 def named_kinds(question: str, facts: Iterable[Fact]) -> set[str]:
@@ -39,18 +39,16 @@ def named_kinds(question: str, facts: Iterable[Fact]) -> set[str]:
 
 
 def of_time(
-    facts: Iterable[Fact], since: date | None, until: date | None, zone: tzinfo
+    facts: Iterable[Fact], zone: tzinfo, since: date | None = None, until: date | None = None
 ) -> list[Fact]:
-    """Return the facts of these days by date; None stands for an open end."""
+    """Return the facts of these days in the order of what they tell about, then of their saying.
+
+    None stands for an open end.
+    """
     first_day, last_day = since or date.min, until or date.max
-    days = ((fact, period(fact, zone)) for fact in facts)
-    found = (fact for fact, (begin, end) in days if begin <= last_day and end >= first_day)
-    return by_date(found, zone)
-
-
-def by_date(facts: Iterable[Fact], zone: tzinfo) -> list[Fact]:
-    """Return facts in the order of what they tell about, and of when they were said."""
-    return sorted(facts, key=lambda fact: (period(fact, zone)[0], fact.said_at))
+    days = [(*period(fact, zone), fact) for fact in facts]
+    found = [(begin, f) for begin, end, f in days if begin <= last_day and end >= first_day]
+    return [fact for _, fact in sorted(found, key=lambda each: (each[0], each[1].said_at))]
 
 
 def period(fact: Fact, zone: tzinfo) -> tuple[date, date]:
@@ -84,10 +82,9 @@ def _written(at: float, zone: tzinfo) -> str:
 
 
 def _is_same_word(one: str, other: str) -> bool:
-    shorter = min(len(one), len(other))
-    length = shorter - 1 if shorter >= _MIN_LETTERS else shorter
-    longer = max(len(one), len(other))
-    return one[:length] == other[:length] and longer - shorter <= _MIN_LETTERS // 2
+    shorter, longer = sorted((one, other), key=len)
+    length = len(shorter) - (len(shorter) >= _MIN_LETTERS)
+    return longer.startswith(shorter[:length]) and len(longer) - len(shorter) <= _MIN_LETTERS // 2
 
 
 def with_facts(

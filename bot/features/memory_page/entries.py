@@ -295,9 +295,10 @@ def _new_codes(here: ScopeMemory, facts: ScopeMemory) -> dict[str, float]:
     seen = {scope.scope: scope.get(Looked) for scope in (here, facts)}
     before = {scope: found.before if found else inf for scope, found in seen.items()}
     new: dict[str, float] = {
-        f"f{fact.id}": fact.said_at
-        for fact in facts.facts
-        if fact.is_current and not fact.replaced and fact.id > before[facts.scope]
+        f"f{shown(each.scope, fact).id}": fact.said_at
+        for each in fact_scopes(facts, here)
+        for fact in each.facts
+        if fact.is_current and not fact.replaced and fact.id > before[each.scope]
     }
     new |= {f"s{each.id}": each.ended_at for each in here.synopses if each.id > before[here.scope]}
     return new

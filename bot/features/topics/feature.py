@@ -36,12 +36,12 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Trust, never_erased
 from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
-from memory.search.question import QUESTION_MARKS
+from memory.search.question import is_question
 from memory.store.commands import ScriptCall
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.message_lines import dated, memory_line
-from memory.text.untrusted_text import cut, escaped, one_line
+from memory.text.untrusted_text import cut, escaped
 
 log = structlog.get_logger(__name__)
 
@@ -84,7 +84,7 @@ def _said(conversation: Scope, *, is_on: bool) -> str:
 HEADING = "Said in other topics of this chat:"
 
 _MAX_TOPICS = 10
-"""At most this many topics are searched: in a private chat those in which was written last."""
+"""At most this many topics are searched: those in which was written last."""
 
 _MAX_FILLED = 3_000
 """A topic with more messages is searched only as far as this process has loaded it."""
@@ -93,7 +93,6 @@ _PAGE = 200
 _MAX_FOUND = 4
 _MAX_TOKENS = 300
 _LINE_TOKENS = 60
-_TITLE_BYTES = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +140,9 @@ async def set_recall_topics(scopes: Scopes, conversation: Scope, *, is_on: bool)
     """
     if is_on and not conversation.is_private:
         # A topic that is listed and does not take part is not searched.
-        await _list_topic(scopes, conversation)
+        general = Scope.of_chat(conversation.chat_id)
+        await scopes.set_field(general, SharedTopic(conversation.topic_id))
     await scopes.set_field(conversation.facts_scope, RecallTopics(is_on))
-
-
-async def _list_topic(scopes: Scopes, topic: Scope) -> None:
-    await scopes.set_field(Scope.of_chat(topic.chat_id), SharedTopic(topic.topic_id))
 
 
 class OtherTopics(AIContextBehavior):
@@ -209,8 +205,8 @@ class OtherTopics(AIContextBehavior):
     async def _read_topics(self, here: Scope) -> list[ScopeMemory]:
         """Return the other topics as they are stored now, with at least their newest messages.
 
-        This takes two round trips, and more for topics of which this process has not loaded all
-        records.
+        This takes two round trips, three in a group with many topics, and more for topics of which
+        this process has not loaded all records.
         """
         others = await (self._private(here) if here.is_private else self._shared(here))
         client = self._scopes.store.client
@@ -235,13 +231,20 @@ class OtherTopics(AIContextBehavior):
         return sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
 
     async def _shared(self, here: Scope) -> list[Scope]:
-        """Return the other topics of a group that are listed."""
+        """Return the other topics of a group that are listed, of many those written in last."""
         general = Scope.of_chat(here.chat_id)
         listed = (await self._scopes.read(general)).all(SharedTopic)
         if here.topic_id not in (each.topic_id for each in listed):
-            await _list_topic(self._scopes, here)  # a clear or the expiry of General took the list
+            # A clear or the expiry of General took the list.
+            await self._scopes.set_field(general, SharedTopic(here.topic_id))
         others = [Scope.of_chat(here.chat_id, each.topic_id) for each in listed]
-        return [each for each in others if each != here][-_MAX_TOPICS:]
+        others, store = [each for each in others if each != here], self._scopes.store
+        if len(others) > _MAX_TOPICS:
+            wanted = [("ZSCORE", store.keys.index_of(each), each.tag) for each in others]
+            written = zip(await store.client.pipeline(wanted), others, strict=True)
+            newest_first = sorted(written, key=lambda each: -float(each[0] or 0))
+            others = [topic for _, topic in newest_first[:_MAX_TOPICS]]
+        return others
 
     def _reading(self, topic: Scope) -> ScriptCall:
         store = self._scopes.store
@@ -263,7 +266,7 @@ class OtherTopics(AIContextBehavior):
 
 def _with_answer(found: SearchResult, topic: ScopeMemory) -> list[Message]:
     hit, at = found.hit, found.messages.index(found.hit)
-    if not hit.text.rstrip().endswith(QUESTION_MARKS):
+    if not is_question(hit.text):
         return [hit]
     following = found.messages[at + 1 : at + 2]
     shown = (each for each in following if each.seq not in topic.hidden and not each.is_refused)
@@ -271,14 +274,11 @@ def _with_answer(found: SearchResult, topic: ScopeMemory) -> list[Message]:
 
 
 def _name(topic: ScopeMemory) -> str:
-    """Return a label: "main chat", the first request of the topic, or "another topic"."""
+    """Return a label: "main chat", what the topic is about, or "another topic"."""
     if not topic.scope.topic_id:
         return "main chat"
-    first = next(iter(topic.synopses), None)
-    title = ""
-    if first and first.trust > Trust.UNTRUSTED:
-        title = cut(escaped(one_line(first.likely_request)), _TITLE_BYTES).rstrip(".,;:!")
-    return f'topic "{title}"' if title else "another topic"
+    title = title_of(topic.synopses[0]) if topic.synopses else ""
+    return f'topic "{escaped(title)}"' if title else "another topic"
 
 
 _MAX_BYTES = 96

@@ -39,6 +39,7 @@ from tests.memory.behaviors.batches import (
     store_entries,
     texts,
 )
+from tests.work import longest_stretch
 
 MINE = Scope.of_person(ANNA.id)
 
@@ -438,6 +439,13 @@ async def test_facts_of_a_kind_or_a_time_are_listed_by_date_with_their_ends(
     of_time = await use(behavior, "list_facts", context, since="2025-11-01")
     assert [line[:2] for line in of_time.splitlines()] == ["#3", "#1"]
     assert (await use(behavior, "list_facts", context, kind="car")).startswith("No fact")
+
+
+async def test_other_turns_go_on_while_thousands_of_facts_are_read_for_a_list(
+    behavior: UserFacts, scopes: Scopes, context: AgentContext
+) -> None:
+    await store_entries(scopes, MINE, *(fact(f"Ate at Nobu {n}.", n) for n in range(1_000)))
+    assert await longest_stretch(use(behavior, "list_facts", context, kind="Nobu")) < 0.4
 
 
 async def test_facts_are_listed_by_the_days_they_tell_about(

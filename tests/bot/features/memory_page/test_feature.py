@@ -113,6 +113,15 @@ async def test_what_was_said_just_now_is_learned_at_once_for_the_next_look(memor
     assert (learned, memory.learner.asked_for) == ([HERE], {HERE})
 
 
+async def test_what_was_learned_in_a_topic_is_new_there_too(memory: Memory) -> None:
+    entries, topic = MemoryEntries(services_of(memory)), Scope.of_chat(HERE.chat_id, 3)
+    await entries.look(topic, 1)
+    learned = Fact(0, "Owns a boat", (Source(topic.tag, 1),), 1_774_000_000)
+    await memory.scopes.update(topic, lambda _: Write([learned]))
+    [new] = (await entries.content("en", topic)).entries
+    assert (new.code, new.group) == ("f-1", "memory.new")
+
+
 @pytest.mark.parametrize("learn", ["facts", "off"])
 async def test_a_bot_that_learns_facts_says_that_the_newest_may_be_missing(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, learn: str

@@ -208,6 +208,18 @@ async def test_topics_of_a_group_recall_those_that_take_part_too(memory: Memory)
     assert await told(memory, secret) == ""
 
 
+async def test_of_many_topics_of_a_group_the_latest_ten_are_searched(memory: Memory) -> None:
+    topics = [Scope.of_chat(-7, topic) for topic in range(12)]
+    for at, topic in enumerate(topics):
+        await talk(memory, "My boat", conversation=topic)
+        await set_recall_topics(memory.scopes, topic, is_on=True)
+        await memory.client.call("ZADD", memory.keys.index_of(topic), 1_000 - at, topic.tag)
+    await memory.scopes.read(topics[5])
+    context = CallContext(topics[5], Person(ANN), NOW)
+    found = await OtherTopics(memory.histories).on_search(context, "boat", 40, 2_000)
+    assert {int(each.partition("@")[2]) for each in found} == {*range(11)} - {5}
+
+
 async def test_topics_list_themselves_again_after_a_clear_of_general(memory: Memory) -> None:
     general, boats, taxes = (Scope.of_chat(-7, topic) for topic in (0, 3, 4))
     for place in (boats, taxes):
