@@ -52,10 +52,15 @@ def test_only_a_long_text_is_shortened(tokens: TokenCounter) -> None:
     assert 80 < tokens.count(context) <= 100
 
 
-def test_leading_text_is_never_left_out_for_what_is_asked(tokens: TokenCounter) -> None:
-    context = "\n".join(("Wishes:", "  Be brief.", "Facts:", *["#1 A boat."] * 40))
-    offer = Offer(context, [], {}, leading=("Wishes:",))
-    assert fit_memory_context(tokens, offer, "the boat", 40)[0].startswith(context[:20])
+def test_leading_text_and_pins_come_first_whole_and_may_take_all_room(tokens: TokenCounter) -> None:
+    always = "\n".join(("Facts that always count:", *(f"#{n} Wish {n}." for n in range(20))))
+    leading = f"Wishes:\n  Be brief.{' Be kind.' * 99}"
+    line = RecalledLine("[1 May 2025]", f"- Anna: {'boat ' * 99}")
+    for first in (leading, always):
+        long = json.dumps({"discussion_summary": "boat " * 900})
+        offer = Offer(f"{STATE_HEADING}\n{long}\n{first}", [], {1: line}, leading=("Wishes:",))
+        limit = tokens.count(first) + 2
+        assert fit_memory_context(tokens, offer, "the boat", limit) == (first, {})
 
 
 def test_a_state_that_is_too_long_has_shorter_values_and_stays_json(tokens: TokenCounter) -> None:

@@ -41,6 +41,7 @@ def test_the_first_hits_are_long_and_the_rest_short_around_the_words(
     assert min(sizes[:3]) > 150
     assert max(sizes[3:]) < 60
     assert all(f"Boat {seq} sank" in line for seq, line in lines.items())
+    assert 1 in packer.ranked(CONTEXT, hits, "boat", 150)  # cut to half of a small room
 
 
 def test_a_question_for_a_list_shows_more_messages(packer: RecallPacker) -> None:
