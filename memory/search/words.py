@@ -277,13 +277,16 @@ def asked_terms(words: Sequence[str], spoken: dict[str, frozenset[str]]) -> list
 def is_slip(word: str, other: str) -> bool:
     """Return whether one word may be the other with a slip ("recieve") or as others spell it.
 
-    They have one letter more or less, or the same letters in another order. Words with another
-    letter are not meant: Marina is not Marisa.
+    They have one letter more or less, or two neighboring letters in the other order. Words with
+    another letter are not meant: Marina is not Marisa.
     """
-    longer, shorter = sorted((word, other), key=len, reverse=True)
-    if len(longer) - len(shorter) != 1:
-        return sorted(word) == sorted(other)
-    return any(longer[:at] + longer[at + 1 :] == shorter for at in range(len(longer)))
+    longer, shorter = (word, other) if len(word) > len(other) else (other, word)
+    pairs = enumerate(zip(longer, shorter, strict=False))
+    at = next((at for at, (one, two) in pairs if one != two), len(shorter))
+    if len(longer) > len(shorter):
+        return longer[at + 1 :] == shorter[at:]
+    is_swapped = longer[at : at + 2] == shorter[at : at + 2][::-1]
+    return is_swapped and longer[at + 2 :] == shorter[at + 2 :]
 
 
 def content_forms(text: str) -> set[str]:
