@@ -43,6 +43,8 @@ _MAX_VALUES = 100_000
 """The values of JSON and lines in these, roughly; each takes up to 500 bytes of memory."""
 _MAX_REQUESTS = 100
 """Requests of one connection: a server may ask us to connect again, and to answer its own ones."""
+_MAX_JUDGED = 256
+"""The tools of one page that are looked at."""
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
 """So many answers above that size are in memory at once; others wait."""
@@ -220,12 +222,17 @@ class _ValidTools:
         message = await anext(self._sent)
         match message:
             case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
-                result["tools"] = [each for each in tools if self._takes(result, each)]
+                # What a version asks for beside the tools is short; the rest is read once, later.
+                beside = {
+                    name: each for name, each in result.items() if isinstance(each, str | int)
+                }
+                tools = tools[:_MAX_JUDGED]
+                result["tools"] = [each for each in tools if self._takes(beside, each)]
         return message
 
-    def _takes(self, result: dict[str, Any], tool: object) -> bool:
+    def _takes(self, beside: Mapping[str, object], tool: object) -> bool:
         try:
-            parse_server_result("tools/list", self.version, result | {"tools": [tool]})
+            parse_server_result("tools/list", self.version, {**beside, "tools": [tool]})
         except ValueError:
             return False
         return True

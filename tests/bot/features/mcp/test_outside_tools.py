@@ -417,8 +417,9 @@ async def test_a_server_without_an_end_is_bounded(name: str) -> None:
     assert len(asked) <= 104
 
 
-async def test_one_tool_of_a_wrong_shape_costs_no_other_tool(tokens: TokenCounter) -> None:
-    good, shape = ["order", "price"], {"type": "object"}
+async def test_one_tool_of_a_wrong_shape_costs_no_other_tool() -> None:
+    """Of a page 256 tools are looked at, because each is read alone."""
+    good, shape = ["order", "price", *map(str, range(300))], {"type": "object"}
     bad: list[object] = [{"name": 5, "inputSchema": shape}, {"name": "a", "inputSchema": {}}, "b"]
     named = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
     results: dict[str, object] = {
@@ -434,8 +435,8 @@ async def test_one_tool_of_a_wrong_shape_costs_no_other_tool(tokens: TokenCounte
 
     app = Starlette(routes=[Route("/mcp", answer, methods=["POST"])])
     async with DroppingServer(app) as server:
-        tools = await listed(tokens, McpServer("shop", f"{server.url}/mcp"))
-    assert names(tools) == [f"shop__{each}" for each in good]
+        outside = OutsideServer(McpServer("shop", f"{server.url}/mcp"), 30)
+        assert [each.name for each in await outside.list_tools(1_000)] == good[:253]
 
 
 async def test_each_large_answer_gives_its_slot_back(
