@@ -97,7 +97,10 @@ class BatchLearner:
                 if longest == len(asked) == 1:
                     if failures < _SKIP_AFTER:
                         raise
-                    progress = await self._skip(progress, asked[0], batches[asked[0]])
+                    first, batch = asked[0], batches[asked[0]]
+                    count = len(batch.messages)
+                    log.warning("exchange skipped in learning", behavior=first.name, messages=count)
+                    progress = await self._write(progress, {first: (batch, Learned())})
                 continue
             max_exchanges = inf
             parts = {
@@ -147,12 +150,6 @@ class BatchLearner:
             feedback = f"the state would take {size} bytes, but at most {MAX_STATE_BYTES} are kept"
         log.warning("part rejected", behavior=behavior.name, reason=reason, feedback=feedback)
         return PartRejected(reason, feedback)
-
-    async def _skip(self, progress: Progress, behavior: LearningBehavior, batch: Batch) -> Progress:
-        log.warning(
-            "exchange skipped in learning", behavior=behavior.name, messages=len(batch.messages)
-        )
-        return await self._write(progress, {behavior: (batch, Learned())})
 
     async def _write(self, progress: Progress, parts: Parts) -> Progress:
         """Write what was learned in one step for each scope; return the new progress."""

@@ -116,21 +116,16 @@ def without(scope_memory: ScopeMemory, erased: Erased) -> Revision:
         elif left != field:
             changed.append(left)
     erased = replace(erased, fields=frozenset(removed))
-    entries, instead = _records_without(scope_memory, erased)
-    return Revision(records=entries, instead=instead, fields=changed, removed=removed)
-
-
-def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[int], list[Record]]:
     entries: list[int] = []
     instead: dict[int, Record] = {}
     lost: set[int] = set()
     for record in scope_memory.of_kind(Record):
-        left = record.without(erased)
-        if left is None:
+        kept = record.without(erased)
+        if kept is None:
             lost.add(record.id)
             entries += scope_memory.entries_of(record)
-        elif left != record:
-            instead[record.id] = left
+        elif kept != record:
+            instead[record.id] = kept
     for fact in scope_memory.facts:
         if fact.replaced_by in lost and fact.id not in lost:
             known = instead.get(fact.id)
@@ -138,7 +133,7 @@ def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[in
             instead[fact.id] = replace(fact_left, ended_at=0, replaced_by=0)
     for record in instead.values():
         entries += scope_memory.entries_of(record)[1:]
-    return entries, list(instead.values())
+    return Revision(records=entries, instead=[*instead.values()], fields=changed, removed=removed)
 
 
 def facts_behind(scope_memory: ScopeMemory, fact: Fact) -> list[Fact]:

@@ -17,7 +17,7 @@ import orjson
 
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values, numbered
-from memory.scopes.entries import Record, written
+from memory.scopes.entries import written
 from memory.scopes.fields import Field
 from memory.scopes.log import (
     Cursor,
@@ -318,6 +318,8 @@ class Scopes:
         """
         scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
         contents: list[Arg] = []
+        both = ((scope_memory.record(each.id), each) for each in revision.instead)
+        reworded = [new.id for old, new in both if old and old.embedded_text != new.embedded_text]
         wanted = {
             "receipt": revision.receipt_id,
             "ttl_s": self.store.ttl_s,
@@ -328,7 +330,7 @@ class Scopes:
             "messages": list(revision.messages),
             "records": list(revision.records),
             "instead": [(record.id, *numbered(contents, record)) for record in revision.instead],
-            "reworded": [each.id for each in revision.instead if _is_reworded(scope_memory, each)],
+            "reworded": reworded,  # their vectors must go
             "added": [numbered(contents, entry) for entry in revision.added],
             "fields": new_values(revision),
         }
@@ -380,9 +382,3 @@ class Scopes:
         rewritten = [revision.rewritten.seq] if revision.rewritten else []
         taken = [*revision.messages, *rewritten], revision.records, revision.removed
         return await self.store.journal.note_parts(scope, after, taken)
-
-
-def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:
-    """Return whether a record has another text than before, so that its vector must go."""
-    before = scope_memory.record(record.id)
-    return before is not None and before.embedded_text != record.embedded_text

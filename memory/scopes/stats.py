@@ -61,10 +61,9 @@ async def count_conversation(store: Store, conversation: Scope) -> ConversationS
 async def count_all(store: Store) -> BotStats:
     """Count what the bot keeps in all."""
     client, keys, since = store.client, store.keys, int(time()) - 86_400
-    sizes = await client.pipeline([("ZCARD", index) for index in keys.conversations])
-    active = await client.pipeline(
-        [("ZCOUNT", index, since, "+inf") for index in keys.conversations]
-    )
+    indexes = keys.conversations
+    sizes = await client.pipeline([("ZCARD", index) for index in indexes])
+    active = await client.pipeline([("ZCOUNT", index, since, "+inf") for index in indexes])
     wake_ups = await client.call("XLEN", keys.ready_queue)
     info = await client.info("memory")
     return BotStats(sum(sizes), sum(active), int(wake_ups), int(info.get("used_memory", 0)))

@@ -141,11 +141,8 @@ def days_of(iso: str) -> tuple[date, date] | None:
         return None
     year, month, day = (*map(int, iso.split("-")), 0, 0)[:3]
     try:
-        first = date(year, month or 1, day or 1)
-        if day:
-            return first, first
-        last_month = month or 12
-        return first, date(year, last_month, monthrange(year, last_month)[1])
+        first, last = date(year, month or 1, day or 1), month or 12
+        return first, date(year, last, day or monthrange(year, last)[1])
     except ValueError:
         return None
 

@@ -24,7 +24,7 @@ from memory.message import Message, texts_of
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt
-from memory.search.question import QUESTION_MARKS, as_question
+from memory.search.question import as_question, is_question
 from memory.search.words import words_of
 from memory.store.keys import Scope
 
@@ -89,7 +89,8 @@ class RecallCommand:
         history = await ChatHistory.read(histories, conversation)
         # A question that was answered from memory only repeats what is looked for.
         messages = history.messages
-        questions = {each.exchange for each in messages if _is_question(each)}
+        asking = (each for each in messages if each.role == "user" and is_question(each.text))
+        questions = {each.exchange for each in asking}
         repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
         best: dict[int, Message] = {}  # of each exchange
         for found in await history.search(as_question(query), 2 * _MAX_FOUND):
@@ -150,10 +151,6 @@ class RecallCommand:
             quote = Quote(message_id) if message_id else None
             return replace(title, text=f"{title.text}\n“{passage}”", quote=quote)
         return replace(title, quote=Quote(message_id, passage))
-
-
-def _is_question(message: Message) -> bool:
-    return message.role == "user" and message.text.rstrip().endswith(QUESTION_MARKS)
 
 
 def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> Part:
