@@ -270,7 +270,7 @@ MUTANTS = (
             often=("pause",),
             alone=True,
         ),
-        since=441,
+        since=462,
     ),
     Mutant(
         "a lease is handed over by a former holder",
@@ -357,7 +357,7 @@ MUTANTS = (
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "LOG, VEC, WORK)", "LOG, VEC)"))),
-        since=70,
+        since=83,
     ),
     Mutant(
         "a repeated close begins the turn of a task again",
@@ -380,6 +380,6 @@ MUTANTS = (
             often=("pause", "hangs"),
             alone=True,
         ),
-        since=400,
+        since=681,
     ),
 )
