@@ -189,20 +189,16 @@ class PromptAssembler:
         message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
         words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
-        # The tokens of a text that is shown as it was stored are stored with it.
-        stored = {context.user_message.text: context.user_message.tokens}
-        words_tokens = (stored.get(words) or self._counter.count(words)) + _NOTE_TOKENS
-        pictures_limit = message_limit - min(words_tokens, message_limit // 2)
-        pictures, pictures_tokens = _fitting(context.pictures, pictures_limit)
+        words_tokens = min(self._tokens_of(words, context) + _NOTE_TOKENS, message_limit // 2)
+        pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
-        beside = pictures_tokens + MESSAGE_OVERHEAD
-        text = self._counter.shorten(words, message_limit - beside)
-        message_tokens = (stored.get(text) or self._counter.count(text)) + beside
+        text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
+        message_tokens = self._tokens_of(text, context) + pictures_tokens + MESSAGE_OVERHEAD
 
-        max_idle = int(available * _IDLE_MEMORY_SHARE) - memory_limit
-        idle = min(max(0, unclaimed - message_tokens - steps_share), max_idle)
+        idle = max(0, unclaimed - message_tokens - steps_share)
+        idle = min(idle, int(available * _IDLE_MEMORY_SHARE) - memory_limit)
         memory_limit += idle
         steps_limit = max(unclaimed - idle - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
@@ -246,10 +242,16 @@ class PromptAssembler:
             if any(message.seq in lines for message in result.messages)
         )
 
+    def _tokens_of(self, text: str, context: AgentContext) -> int:
+        """Count the person's text, unless it is shown as it was stored, with its tokens."""
+        stored = {context.user_message.text: context.user_message.tokens}
+        return stored.get(text) or self._counter.count(text)
+
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         window, speakers, zone = context.background.window, context.speakers, self._zone
         shown = ((message, window_text(message, speakers, zone)) for message in window)
         return tuple(
+            # The tokens of a text that is shown as it was stored are stored with it.
             message
             if text == message.text and message.tokens
             else replace(message, text=text, tokens=self._counter.count(text))
