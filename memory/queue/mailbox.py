@@ -105,7 +105,6 @@ class Mailbox:
             "ttl_s": store.ttl_s,
             "max_updates": MAX_UPDATES,
             "seen_ms": SEEN_MS,
-            "signals": keys.signals,
         }
         while True:
             indexes = [index] if today in self._indexed else [index, spoke]
@@ -146,7 +145,7 @@ class Mailbox:
         """
         conversation = await self.resolve(conversation)
         store = self._store
-        request = {"update_id": update_id, "seen_ms": SEEN_MS, "signals": store.keys.signals}
+        request = {"update_id": update_id, "seen_ms": SEEN_MS}
         while True:
             changes = ((each, edited(each.body)) for each in await self._waiting(conversation))
             change = next(((entry, body) for entry, body in changes if body is not None), None)
@@ -167,10 +166,9 @@ class Mailbox:
     async def drop(self, conversation: Scope, is_meant: Callable[[Entry], bool]) -> None:
         """Erase the entries that are meant, and end the open turn that has taken one of them."""
         conversation = await self.resolve(conversation)
-        request = {"signals": self._store.keys.signals}
         for entry in await self._waiting(conversation):
             if is_meant(entry):
-                await self._store.run("drop_entry", conversation, request, entry.to_member())
+                await self._store.run("drop_entry", conversation, {}, entry.to_member())
 
     async def drop_sender(self, sender_id: int) -> None:
         """Erase what a sender has waiting anywhere, and end the turns that answer it."""
@@ -197,7 +195,6 @@ class Mailbox:
             "update_id": update_id,
             "person": str(person),
             "by_admin": as_admin,
-            "signals": self._store.keys.signals,
             "ttl_s": self._store.ttl_s,
         } | ({"draft": draft} if draft else {})
         answer = (await self._store.run("stop", conversation, request)).decode()

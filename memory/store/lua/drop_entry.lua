@@ -1,7 +1,6 @@
 -- Uses: scope
--- ARGV[1], a JSON object: `signals`, the channel on which the holder of the lease hears that its turn is gone.
 -- ARGV[2]: a member of the mailbox or of a dead letter. Erases the member, and the open turn if the turn has taken it.
-local request, member = cjson.decode(ARGV[1]), ARGV[2]
+local member = ARGV[2]
 for _, field in ipairs(redis.call('HKEYS', DEAD_LETTERS)) do
   if redis.call('HGET', DEAD_LETTERS, field) == member then redis.call('HDEL', DEAD_LETTERS, field) end
 end
@@ -9,7 +8,7 @@ if redis.call('ZREM', MAILBOX, member) == 1 then
   local taken = ',' .. (redis.call('HGET', TURN, 'taken') or '') .. ','
   if string.find(taken, ',' .. read_entry(member) .. ',', 1, true) then
     redis.call('DEL', TURN, LEASE)
-    signal(request.signals)
+    signal()
   end
 end
 return 'ok'

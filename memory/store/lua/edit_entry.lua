@@ -1,8 +1,7 @@
 -- Uses: scope
 -- Gives a waiting message new words, once for each update that brings them.
--- ARGV[1], a JSON object: `update_id` of the edit; `seen_ms`, how long update ids are remembered; `signals`, the channel
--- on which the holder of the lease hears that its run has to end. ARGV[2]: the member of the mailbox or of a dead
--- letter. ARGV[3]: its new form.
+-- ARGV[1], a JSON object: `update_id` of the edit; `seen_ms`, how long update ids are remembered. ARGV[2]: the member of
+-- the mailbox or of a dead letter. ARGV[3]: its new form.
 -- If a turn has taken the message and has no reply yet, the turn begins again. This does not count as a failed attempt.
 -- Answers 'edited', 'duplicate', 'answered' if the reply exists already, or 'changed' if the member is not there.
 local request, old, new = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]
@@ -27,7 +26,7 @@ if redis.call('ZSCORE', MAILBOX, old) then
       redis.call('DEL', LEASE)
       redis.call('HSET', TURN, 'attempts', 0)
       redis.call('HDEL', TURN, 'stopped') -- what was stopped were the old words
-      signal(request.signals)
+      signal()
     end
   end
 end

@@ -3,8 +3,7 @@
 -- Takes one update into the mailbox, once.
 -- ARGV[1], a JSON object: `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
 -- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender
--- was forgotten, and `read_under`, the erasure version under which the caller read that; `signals`, the channel on
--- which the holder of the lease hears that a message followed. ARGV[2]: the member.
+-- was forgotten, and `read_under`, the erasure version under which the caller read that. ARGV[2]: the member.
 -- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and `is_held`, if
 -- a lease is held; for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
 local request, member = cjson.decode(ARGV[1]), ARGV[2]
@@ -67,5 +66,5 @@ redis.call('ZADD', MAILBOX, update_id, member)
 if tonumber(day) ~= today then redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms)) end
 redis.call('EXPIRE', MAILBOX, request.ttl_s)
 touch(request.ttl_s, {SEEN}, now)
-if is_held and kind ~= 'c' then signal(request.signals) end
+if is_held and kind ~= 'c' then signal() end
 return outcome('taken')

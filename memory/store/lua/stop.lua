@@ -1,8 +1,7 @@
 -- Uses: scope, delta, interrupt, begin
 -- Keys: meta, lease, turn, mailbox, seen, log, vec, learned, records, rvec, dead_letters, reminders, off_record
 -- ARGV[1], a JSON object: `update_id` of the stop; `person` who wants it; `by_admin`, if that is an admin of the group;
--- `ttl_s`; `draft`, the draft whose button was pressed, if one was; `signals`, the channel on which the holder of the
--- lease hears of it.
+-- `ttl_s`; `draft`, the draft whose button was pressed, if one was.
 -- Marks the turn that was asked before the stop: the next worker that looks at it ends it without asking the model.
 -- A question that waits for a worker becomes the open turn.
 -- Answers 'stopped'; 'waits' if no worker has the lease; 'answered' if the reply is stored; 'not_yours'; 'nothing'.
@@ -31,5 +30,5 @@ end
 redis.call('HSET', TURN, 'stopped', 1)
 redis.call('HSET', META, 'stopped_by', whole(request.update_id))
 if redis.call('EXISTS', LEASE) == 0 then return 'waits' end
-signal(request.signals)
+signal()
 return 'stopped'

@@ -54,7 +54,7 @@ class RandomSteps:
         kind = self._random.choice("ttfc")
         member = f"{update_id}|{self._random.choice(_PEOPLE)}|{kind}|text"
         forgotten_until = str(self._random.choice((0, 0, self._made // 2)))
-        kept = {"ttl_s": _TTL_S, "max_updates": 20_000, "seen_ms": 10**9, "signals": "signals"}
+        kept = {"ttl_s": _TTL_S, "max_updates": 20_000, "seen_ms": 10**9}
         read = {"forgotten_until": forgotten_until, "read_under": self._erasure}
         return "intake", _request({**kept, **read}, member)
 

@@ -43,7 +43,7 @@ end
 -- After an erasure the holder of the lease must load the conversation again, because it has read what is now
 -- erased. This does not count as a failed attempt. If it was being set aside as a dead letter, it is tried again.
 local function begin_again()
-  redis.call('DEL', LEASE)
+  if redis.call('DEL', LEASE) == 1 then signal() end
   drop_letter(redis.call('HGET', TURN, 'id') or '')
   redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
   if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
@@ -99,7 +99,8 @@ local function wipe(last_update, kept, gone)
   redis.call('HDEL', META, 'record_vector_fingerprint')
   end_look()
   drop_questions_with_words()
-  redis.call('DEL', LEASE, TURN)
+  if redis.call('DEL', LEASE) == 1 then signal() end
+  redis.call('DEL', TURN)
   local waiting = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)

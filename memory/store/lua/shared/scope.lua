@@ -154,9 +154,9 @@ end
 
 -- Tells the process that holds the lease to look at its turn. If nobody hears it, the turn finds out later. An
 -- operator may have forbidden channels to this user of Redis, which must not stop the caller.
-local function signal(channel)
-  local tag = string.match(META, '{([^}]*)}')
-  redis.pcall('PUBLISH', channel, tag)
+local function signal()
+  local prefix, tag = string.match(META, '^(.-){([^}]*)}')
+  redis.pcall('PUBLISH', prefix .. 'signals', tag)
 end
 
 -- Returns the dead letters of this conversation, oldest first. `set_aside` says how they are stored.
