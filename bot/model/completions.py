@@ -86,17 +86,21 @@ class ChunkAccumulator(Accumulator):
     """Joins the chunks of a streamed chat completion."""
 
     _calls: list[_PartialCall] = field(default_factory=list)
+    _index: int | None = None  # of the answer that is read
 
     def add(self, event: object) -> None:
-        """Take one chunk. Of several answers, which nobody asked for, only the first is read."""
+        """Take one chunk. If a server sends several answers, only the first is read."""
         self.is_empty = False
         chunk = object_of(event)
         if chunk.get("error"):
             raise reported_error(chunk)
         if usage := object_of(chunk.get("usage")):
             self.usage = usage_of(usage, "prompt", "completion")
-        choices = map(object_of, list_of(chunk.get("choices")))
-        for choice in (each for each in choices if not count_of(each.get("index"))):
+        for choice in map(object_of, list_of(chunk.get("choices"))):
+            index = count_of(choice.get("index"))
+            self._index = index if self._index is None else self._index
+            if index != self._index:
+                continue
             delta = object_of(choice.get("delta"))
             self._add_text(text_of(delta.get("content")))
             for call in map(object_of, list_of(delta.get("tool_calls"))):

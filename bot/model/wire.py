@@ -125,7 +125,7 @@ def text_of(given: object) -> str:
 
 
 def count_of(given: object) -> int:
-    """Return a number of tokens; 0 for anything else."""
+    """Return a whole number from 0 on; 0 for anything else."""
     return given if isinstance(given, int) and 0 <= given < 2**53 else 0
 
 

@@ -142,14 +142,16 @@ def _unrepeated(
         if is_question(result.hit.text) or not _says_enough(result.hit.text)
         for message in result.messages
     )
+    asked = set[str]()  # looked up once, if a short answer needs it
     for message in chain(hits, rest):
         words = frozenset(words_of(message.text))
         if message.seq in seen or not words or any(_is_alike(words, each) for each in earlier):
             continue
         is_reply = message.role == "user" or message.seq in replies
-        says_something = is_reply or _says_enough(message.text)
-        if not says_something and content_forms(query).isdisjoint(content_forms(message.text)):
-            continue
+        if not (is_reply or _says_enough(message.text)):
+            asked = asked or content_forms(query)
+            if asked.isdisjoint(content_forms(message.text)):
+                continue
         seen.add(message.seq)
         earlier.append(words)
         yield message

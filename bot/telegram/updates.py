@@ -4,6 +4,7 @@ Plain data: `update_reader` makes it from Telegram's types, with the functions a
 sender, and everything behind intake uses it.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -16,7 +17,7 @@ import telegram
 from bot.reply.parts import well_formed
 from memory.message import Message
 from memory.queue.open_turn import stamped, unstamped
-from memory.text.untrusted_text import letters
+from memory.text.untrusted_text import SYMBOLS, letters
 
 ASK, NEW, RETRY = "ask", "new", "retry"
 """Commands whose words, or the file above them, are a message."""
@@ -296,6 +297,7 @@ def _fields(value: Any) -> list[object]:
 _MAX_NAME_CHARS = 64
 # Persian letters are joined by one, emoji by the other. All other format characters only hide.
 _JOINERS = "\u200c\u200d"
+_SYMBOL = re.compile(f"[{SYMBOLS}]")
 _TO_SPACE = {"Cc", "Zl", "Zp"}
 
 
@@ -335,4 +337,5 @@ def clean_name(name: str, max_chars: int = _MAX_NAME_CHARS) -> str:
         elif category != "Cf" or character in _JOINERS:
             shown.append(character)
     line = " ".join("".join(shown).split())[:max_chars].rstrip()
-    return line if "".join(letters(line)).strip() else ""
+    # Python may not know the newest emoji yet.
+    return line if "".join(letters(line)).strip() or _SYMBOL.search(line) else ""

@@ -135,7 +135,9 @@ class AgentStep:
                 context.is_agreed = False
         else:
             log.warning("result of an agreed tool unknown", server=asked.server)
-            step = CompletedStep(action, (ToolResult(call.id, _UNKNOWN, failed=True),))
+            now = time.time()  # it may have run, so it counts as a call
+            result = ToolResult(call.id, _UNKNOWN, failed=True, began_at=now, ended_at=now)
+            step = CompletedStep(action, (result,))
         context.completed_steps.append(step)
         return True
 

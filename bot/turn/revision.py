@@ -94,6 +94,8 @@ class RevisionStep:
         if edited.text == question.text:
             return _nothing_said(request)
         is_due = _is_answered_again(question, edit, history)
+        # Somebody has deleted a fact that it said: an answer again would bring the fact back.
+        is_due = is_due and question.seq not in history.hidden
         if is_due and not await self.quota.answer(request, history):
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]

@@ -25,7 +25,7 @@ from memory.search.arrays import Flags, Floats, GrowingArray, Positions
 from memory.search.question import without_small_talk
 from memory.search.vocabulary import NumberedWords, Numbers, RecordLanguages, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
-from memory.search.words import asked_terms, asked_words_of, date_words, is_slip, terms_of
+from memory.search.words import asked_terms, asked_words_of, date_words, slips_of, terms_of
 
 Mentions = npt.NDArray[np.uint32]
 """A record and how often it has a term, at most 255 times, in one number."""
@@ -62,8 +62,8 @@ class Postings:
         """Return the terms that an unknown word may stand for; it has these forms.
 
         They begin or end with one of them, or the other way round: so a part of a compound finds
-        the compound. If there are none, they begin with the same two letters and are spelled nearly
-        the same (`is_slip`). Shorter words than five letters say too little.
+        the compound. If there are none, they are spelled nearly the same (`slips_of`). Words of
+        fewer than five letters say too little.
         """
         long = tuple(each for each in forms if len(each) >= _MIN_LETTERS and each.isalpha())
         if not long:
@@ -76,9 +76,8 @@ class Postings:
         }
         parts = sorted(each for each in ends if each in self.numbers)
         parts += (t for t in self.numbers if t.startswith(long) or t.endswith(long))
-        first = tuple({form[:2] for form in long})
-        near = (t for t in self.numbers if len(t) >= _MIN_LETTERS and t.startswith(first))
-        return parts or [t for t in near if any(is_slip(form, t) for form in long)]
+        near = {slip for form in long for slip in slips_of(form) if slip in self.numbers}
+        return parts or sorted(each for each in near if len(each) >= _MIN_LETTERS)
 
     def extend(self, records: Numbers, terms: Numbers, counts: Numbers) -> None:
         """Add the mentions of new records: record, number of the term, and how often it has it.

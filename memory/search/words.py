@@ -274,19 +274,25 @@ def asked_terms(words: Sequence[str], spoken: dict[str, frozenset[str]]) -> list
     return list(asked)
 
 
-def is_slip(word: str, other: str) -> bool:
-    """Return whether one word may be the other with a slip ("recieve") or as others spell it.
+@functools.cache
+def _letters_of(script: str) -> frozenset[str]:
+    """Return the letters that function words of this script have, at most about a hundred."""
+    words = (FUNCTION_WORDS[code] for code in LANGUAGES_OF_SCRIPT.get(script, ()))
+    return frozenset(filter(str.isalpha, "".join(chain.from_iterable(words))))
 
-    They have one letter more or less, or two neighboring letters in the other order. Words with
-    another letter are not meant: Marina is not Marisa.
+
+def slips_of(word: str) -> Iterator[str]:
+    """Yield what a word may be with a slip ("recieve") or as others spell it ("color").
+
+    It has one letter more or less, or two neighboring letters in the other order; the first two
+    letters stay. A word with another letter is not meant: Marina is not Marisa.
     """
-    longer, shorter = (word, other) if len(word) > len(other) else (other, word)
-    pairs = enumerate(zip(longer, shorter, strict=False))
-    at = next((at for at, (one, two) in pairs if one != two), len(shorter))
-    if len(longer) > len(shorter):
-        return longer[at + 1 :] == shorter[at:]
-    is_swapped = longer[at : at + 2] == shorter[at : at + 2][::-1]
-    return is_swapped and longer[at + 2 :] == shorter[at + 2 :]
+    letters = _letters_of(script_of(word))
+    for at in range(2, len(word) + 1):
+        before, after = word[:at], word[at:]
+        yield before + after[1:]
+        yield before + after[1::-1] + after[2:]
+        yield from (before + each + after for each in letters)
 
 
 def content_forms(text: str) -> set[str]:

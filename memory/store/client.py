@@ -198,9 +198,13 @@ class RedisClient:
 
     async def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO; of a Cluster, that of one node."""
-        one_node = {"target_nodes": RedisCluster.DEFAULT_NODE} if self.is_cluster else {}
-        async with self._exchange("INFO"):
-            reply: bytes = await self._redis.execute_command("INFO", section, **one_node)
+        reply: bytes
+        if self.is_cluster:
+            one_node: Any = {"target_nodes": RedisCluster.DEFAULT_NODE}
+            async with self._exchange("INFO"):
+                reply = await self._redis.execute_command("INFO", section, **one_node)
+        else:
+            reply = await self.call("INFO", section)
         pairs = (line.partition(":") for line in reply.decode().splitlines())
         return {name: value for name, colon, value in pairs if colon}
 
@@ -352,7 +356,9 @@ async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[
             await subscription.subscribe(channel)
         is_asked = False
         while True:
-            message = await subscription.get_message(timeout=_SILENCE_S)
+            # While a new connection is greeted, the SDK has no time limit of its own.
+            async with asyncio.timeout(_SILENCE_S + SOCKET_TIMEOUT_S):
+                message = await subscription.get_message(timeout=_SILENCE_S)
             # Python 3.11 loses a cancellation that comes when the SDK has just sent SUBSCRIBE.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise asyncio.CancelledError
@@ -360,7 +366,8 @@ async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[
                 raise StoreUnavailable("SUBSCRIBE: the connection is silent")
             is_asked = message is None
             if message is None:
-                await subscription.ping()
+                async with asyncio.timeout(SOCKET_TIMEOUT_S):
+                    await subscription.ping()
             elif message["type"] == "subscribe":
                 yield b""
             elif message["type"] == "message":

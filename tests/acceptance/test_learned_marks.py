@@ -28,6 +28,18 @@ async def marked(rig: Rig, chat: Chat, text: str, mark: tuple[str, ...] = LEARNE
     await rig.telegram.wait_for(lambda: reaction(rig, chat, text) == mark)
 
 
+async def test_neither_a_retry_nor_an_edit_brings_a_deleted_fact_back(rig: Rig) -> None:
+    remember_with(rig)
+    await rig.start(learn="facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    await ask_and_learn(rig, anna, chat, "My dog is called Rex")
+    await delete_now(rig, anna, await ask_fully(rig, anna, chat, "/memory"), f"{CHANGE} 1")
+    assert (await rig.ask(anna, chat, "/retry")).text == sentence("retry.nothing")
+    await anna.edit(said(chat, "Rex"), "Well, my dog is called Rex")
+    await ask_and_learn(rig, anna, chat, "Is it late?")
+    assert "Rex" not in (await ask_fully(rig, anna, chat, "/memory")).text
+
+
 async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_quiet(
     rig: Rig,
 ) -> None:
@@ -48,7 +60,6 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     shows = await ask_fully(rig, anna, chat, "/memory")
     await delete_now(rig, anna, shows, f"{CHANGE} 1")
     await marked(rig, chat, "Rex", ())
-    assert (await rig.ask(anna, chat, "/retry")).text == sentence("retry.nothing")
     assert reaction(rig, chat, "Ida") == LEARNED
 
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")

@@ -78,12 +78,13 @@ def test_calls_without_an_id_get_one_each() -> None:
     assert len({call.id for call in calls}) == 2
 
 
-def test_of_several_answers_only_the_first_is_read() -> None:
+@pytest.mark.parametrize(("read", "more"), [({"index": 0}, {}), ({"index": 1}, {"index": 1})])
+def test_of_several_answers_only_the_first_is_read(read: Piece, more: Piece) -> None:
     """Before the fix, their words were mixed."""
-    other: Piece = {"index": 1, "delta": {"content": "Hi"}, "finish_reason": "stop"}
-    answer = accumulated(
-        {"index": 0, "delta": {"content": "Hel"}}, other, {"delta": {"content": "lo"}}
-    )
+    other: Piece = {"index": 2, "delta": {"content": "Hi"}, "finish_reason": "stop"}
+    first: Piece = {"delta": {"content": "Hel"}}
+    last: Piece = {"delta": {"content": "lo"}}
+    answer = accumulated({**read, **first}, other, {**more, **last})
     assert (answer.text, answer.finish_reason) == ("Hello", "")
 
 

@@ -421,6 +421,7 @@ def test_a_press_without_message_data_or_person_is_ignored(fields: dict[str, obj
         ("a\ud83d", "", "a\ufffd"),
         ("x" * 100, "", "x" * 64),
         ("\u200b", "", "anna"),
+        ("\U0001fa77", "", "\U0001fa77"),  # an emoji that Python 3.11 does not know
         ("\u3164\u2800", "\u200d\u0301", "anna"),
     ],
 )

@@ -24,7 +24,7 @@ from memory.search.question import (
     relative_periods,
     tells_time,
 )
-from memory.search.words import words_of
+from memory.search.words import slips_of, words_of
 from tests.work import calls
 
 TIMES = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
@@ -174,6 +174,11 @@ def test_a_word_with_a_slip_or_in_another_spelling_finds_the_word_that_is_meant(
     for asked in ("What is my favourite color?", "Who likes taels and faovrites?"):
         assert index.search(asked, None, 3)[0].row == 40
     assert index.search("Who is Marina?", None, 3) == []
+
+
+def test_possible_slips_grow_with_the_length_of_a_word_and_not_with_the_vocabulary() -> None:
+    """Before the fix, made-up words that begin alike held the loop for seconds."""
+    assert len(list(slips_of("st" + "abcdefghij" * 6))) < 61 * 100
 
 
 def test_two_frequent_words_that_few_records_share_are_evidence_too() -> None:

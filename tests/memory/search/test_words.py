@@ -77,13 +77,15 @@ def test_function_words_show_the_language_of_each_script() -> None:
 
 def test_without_function_words_the_default_language_is_used() -> None:
     assert languages_of(["kettle"], {"latin": "en"}) == {"latin": "en"}
+    asked = words_of("Remind me in two hours to call Anna")
+    assert languages_of(asked, {"latin": "de"}) == {"latin": "en"}  # "me" and "to" are Slovene, too
     assert languages_of(["kettle"], {}) == {"latin": UNKNOWN}
 
 
 def test_function_words_of_a_question_are_dropped() -> None:
     heard = {"latin": frozenset({"en"})}
     assert asked_terms(words_of("where is the kettle?"), heard) == [("kettl",)]
-    assert asked_terms(words_of("who are you?"), heard) == asked_terms(["in", "kdaj"], {}) == []
+    assert asked_terms(words_of("who are you?"), heard) == []
 
 
 def test_a_word_is_looked_up_in_the_forms_of_all_spoken_languages() -> None:

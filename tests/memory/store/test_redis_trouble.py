@@ -186,6 +186,39 @@ async def test_a_silent_connection_is_given_up_before_the_call(
     await client.close()
 
 
+async def test_a_channel_ends_if_its_new_connection_is_never_greeted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the fix, the process waited for ever and heard no signal until it was restarted."""
+    monkeypatch.setattr(redis_client, "SOCKET_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(redis_client, "_SILENCE_S", 0.5)
+    connected: list[asyncio.StreamWriter] = []
+    subscribed = b">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
+    replies = {b"HELLO": b"%1\r\n$5\r\nproto\r\n:3\r\n", b"PING": b"+PONG\r\n"}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.append(writer)
+        while len(connected) <= 2 and (asked := await reader.read(65536)):
+            for name, reply in {**replies, b"SUBSCRIBE": subscribed}.items():
+                writer.write(reply if name in asked else b"")
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = await RedisClient.open(f"redis://{HOST}:{port}")
+
+        async def listen() -> None:
+            async for _ in client.messages("x"):
+                for each in connected[:2]:
+                    each.transport.abort()
+
+        with pytest.raises(StoreUnavailable):
+            await listen()
+        assert len(connected) > 2
+        await client.close()
+        for each in connected:
+            each.transport.abort()
+
+
 async def test_the_client_reconnects_after_the_server_closed_the_connection(
     store: RedisClient,
     valkey_server: ValkeyServer,
