@@ -246,8 +246,8 @@ def turn_worker(
         RevisionStep(memory, chat, quota, sentences, services.learn).answer,
         CommandStep(commands, sentences, services.admission).answer,
         quota.answer,
-        *(step for feature in features for step in feature.steps),
         FileSteps(reads, permits, services.files, services.at_work, sentences).answer,
+        *(step for feature in features for step in feature.steps),
         agent.answer,
     ]
     turn = TurnRunner(

@@ -65,9 +65,6 @@ class Message:
         return any(not code.startswith(CLAIM) for code in self.used.split())
 
 
-_LOW_DETAIL_TOKENS = 512
-
-
 def texts_of(message: Message) -> list[str | None]:
     """Return the texts that a stored message was joined from, one for each of its ids.
 
@@ -86,6 +83,9 @@ def joined(texts: Sequence[str | None]) -> tuple[str, tuple[int, ...]]:
     """Return the texts of several messages as one, and the length of each; -1 for none."""
     lengths = tuple(-1 if text is None else len(text) for text in texts)
     return "\n".join(text for text in texts if text is not None), lengths
+
+
+_LOW_DETAIL_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)

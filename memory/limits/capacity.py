@@ -133,7 +133,7 @@ class CapacityMonitor:
         if not self.samples or time() - self.samples[-1][0] >= _SAMPLE_EVERY_S:
             self.samples.append((time(), fill_level))
         if not fill_level.limit:
-            return Level.NORMAL
+            return self._noticed(Level.NORMAL)
         await self.ballast.refresh()
         if fill_level.share > 1:
             await self.ballast.release()
@@ -152,10 +152,12 @@ class CapacityMonitor:
                     await self._note({f"reported:{alert}": int(now), "level": int(level)})
             finally:
                 await self._lease.release()
-        was = self._seen or Level.NORMAL
+        return self._noticed(level)
+
+    def _noticed(self, level: Level) -> Level:
+        was, self._seen = self._seen or Level.NORMAL, level
         if level is not was:
             log.warning("capacity changed", capacity=level.name.lower(), was=was.name.lower())
-        self._seen = level
         return level
 
     async def due_alert(self, level: Level, now: float) -> CapacityAlert | None:
