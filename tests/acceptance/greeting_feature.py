@@ -7,11 +7,15 @@ from pydantic import Field
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
+from bot.reply.parts import Part
 from bot.telegram.updates import IncomingMessage
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.message import Message
+from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 
 
@@ -40,9 +44,15 @@ class HelloCommand:
         return Answer(self._sentences.say(asked.sender.language, "hello.said", name=name))
 
 
+async def say_hours(request: Request, _: ChatHistory) -> Outbox | None:
+    is_asked = "opening hours" in request.message.text
+    return Outbox(request.to, (Part("Open at nine."),)) if is_asked else None
+
+
 def feature(services: Services) -> Feature:
     return Feature(
         name="greeting",
+        steps=[say_hours],
         commands=[BotCommand("hello", HelloCommand(services.sentences).answer)],
         behaviors=[Greetings()],
         sentences={

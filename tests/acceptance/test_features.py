@@ -11,13 +11,14 @@ from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_starting import refusal_of
+from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
 
 HERE = "tests.acceptance.greeting_feature"
 
 
-async def test_a_feature_of_the_operator_adds_a_command_a_text_and_a_tool(rig: Rig) -> None:
+async def test_a_feature_of_the_operator_adds_a_command_a_step_a_text_and_a_tool(rig: Rig) -> None:
     await rig.start(features=f"{HERE}:feature")
     (anna, chat), script = rig.anna(), rig.script
     script.on("Greet", Reply(tool_calls=(tool_call("bow", to="Ben"),)), "I bowed.")
@@ -27,6 +28,8 @@ async def test_a_feature_of_the_operator_adds_a_command_a_text_and_a_tool(rig: R
     assert "They wrote 1 message." in str(first.messages)
     assert "bowed to Ben" in str(last.messages)
     assert "/hello" in (await rig.ask(anna, chat, "/help")).text
+    voice = await anna.send(chat, "voice", spoken("What are your opening hours?"))
+    assert "Open at nine." in (await chat.wait_for_reply(after=voice)).text
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ _MAX_VALUES = 100_000
 _MAX_REQUESTS = 100
 """Requests of one connection: a server may ask us to connect again, and to answer its own ones."""
 _MAX_JUDGED = 256
-"""The tools of one page that are looked at."""
+"""The tools of one page that are looked at, with so many fields that stand beside them."""
+_MAX_FIELDS = 16
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
 """So many answers above that size are in memory at once; others wait."""
@@ -223,9 +224,8 @@ class _ValidTools:
         match message:
             case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
                 # What a version asks for beside the tools is short; the rest is read once, later.
-                beside = {
-                    name: each for name, each in result.items() if isinstance(each, str | int)
-                }
+                short = (pair for pair in result.items() if isinstance(pair[1], str | int))
+                beside = dict(islice(short, _MAX_FIELDS))
                 tools = tools[:_MAX_JUDGED]
                 result["tools"] = [each for each in tools if self._takes(beside, each)]
         return message
