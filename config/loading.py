@@ -133,11 +133,15 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 """An environment is full of names for other programs, so a name must be more alike."""
 
 
+_GONE = {"CACHE_MB", "LOG_FORMAT"}
+"""Settings of earlier releases that are constants now."""
+
+
 def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[str, str]]:
     """Return variables of the environment and `env_file` that resemble a setting that is not set.
 
-    Each comes with the nearest setting, in the order of their names. An `env_file` that cannot be
-    read counts as empty.
+    Each comes with the nearest setting, or "" if it was a setting once, in the order of their names.
+    An `env_file` that cannot be read counts as empty.
     """
     try:
         in_file = dotenv_values(env_file)
@@ -148,7 +152,8 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
     given = {**in_file, **os.environ}
     is_set = {name.upper() for name, value in given.items() if value}
     in_environment = _alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT)
-    return sorted({*_alike(settings, in_file, is_set, _ALIKE_IN_FILE), *in_environment})
+    gone = ((name, "") for name in _GONE & is_set)
+    return sorted({*_alike(settings, in_file, is_set, _ALIKE_IN_FILE), *in_environment, *gone})
 
 
 def _alike(

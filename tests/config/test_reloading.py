@@ -100,9 +100,12 @@ def test_a_variable_that_resembles_a_setting_is_named(
 
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     file = tmp_path / ".env"
-    file.write_text("BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
+    file.write_text(
+        "BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\nCACHE_MB=9\n"
+    )
     assert unknown_names(Settings, str(file)) == [
         ("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
+        ("CACHE_MB", ""),  # it was a setting once
         ("OPENAI_URL", "OPENAI_BASE_URL"),
     ]
 

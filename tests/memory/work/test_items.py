@@ -406,5 +406,6 @@ async def test_the_examples_of_the_documentation_greet_and_add_an_item_that_goes
     services.sentences.add({"en": {"birthdays.today": "🎂 {fact}"}})
     assert [part.text for part in (await example.message(item)).parts] == [f"🎂 {item.text}"]
     assert await example.message(replace(item, due=1)) is None
+    assert await example.message(replace(item, sends=1)) is None
     await erase(memory, HERE, "delete")
     assert await memory.work.of_kind("birthday").list_open(HERE) == []
