@@ -140,7 +140,7 @@ _GONE = {"CACHE_MB", "LOG_FORMAT"}
 def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[str, str]]:
     """Return variables of the environment and `env_file` that resemble a setting that is not set.
 
-    Each comes with the nearest setting, or "" if it was a setting once, in the order of their names.
+    Each comes with the nearest setting, "" if it was one itself once, in the order of their names.
     An `env_file` that cannot be read counts as empty.
     """
     try:

@@ -142,10 +142,7 @@ class Maintenance:
                 group.create_task(repeat(self._noting_outages(step), step.__name__, *times))
 
     def _noting_outages(self, step: Step) -> Step:
-        """Return `step`, which has everything swept again after the store was away.
-
-        Wake-ups may have been lost then.
-        """
+        """Return `step`; after the store was away all is swept, because wake-ups may be lost."""
 
         async def run() -> float | None:
             try:

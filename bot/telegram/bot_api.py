@@ -198,10 +198,7 @@ class TelegramClient:
 
 @asynccontextmanager
 async def _bounded(timeout_s: float) -> AsyncIterator[None]:
-    """Bound the time of a request and translate its errors.
-
-    They are not chained, because their texts may quote the URL with the token.
-    """
+    """Bound the time of a request; raise our errors unchained: others may quote the token."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

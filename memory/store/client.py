@@ -198,13 +198,7 @@ class RedisClient:
 
     async def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO; of a Cluster, that of one node."""
-        reply: bytes
-        if self.is_cluster:
-            one_node: Any = {"target_nodes": RedisCluster.DEFAULT_NODE}
-            async with self._exchange("INFO"):
-                reply = await self._redis.execute_command("INFO", section, **one_node)
-        else:
-            reply = await self.call("INFO", section)
+        reply: bytes = await self.call("INFO", section)
         pairs = (line.partition(":") for line in reply.decode().splitlines())
         return {name: value for name, colon, value in pairs if colon}
 
