@@ -155,8 +155,3 @@ class AgentContext:
     def now(self) -> float:
         """When it began (Unix seconds)."""
         return self.call_context.now
-
-    @property
-    def is_group(self) -> bool:
-        """Whether several people may read the answer."""
-        return self.conversation.chat_id < 0

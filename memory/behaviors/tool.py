@@ -137,7 +137,7 @@ def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()
     """
     if holds_untrusted(context):
         return True
-    if isinstance(write, SetDomain) or not context.is_group:
+    if isinstance(write, SetDomain) or context.conversation.is_private:
         return False
     said = context.user_message
     in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")

@@ -67,7 +67,7 @@ class HintNote:
         """Return the hint that fits best, nothing if there is none; raise `StoreError`."""
         tools_ask = context.writes or context.work.added or context.tool_question
         is_again = request.replaces or request.last.is_retried
-        if not context.uses_memory or context.is_group or tools_ask or is_again:
+        if not context.uses_memory or not context.conversation.is_private or tools_ask or is_again:
             return Below()
         person = Scope.of_person(request.last.chat_id)
         here = await self.scopes.current(person)
