@@ -241,12 +241,12 @@ def turn_worker(
         [note for feature in features for note in feature.notes],
         [finish for feature in features for finish in feature.finishes],
     )
-    reads = [each for feature in features for each in feature.reads.items()]
+    file_steps = [each for feature in features for each in feature.reads.items()]
     steps = [  # the first one with an answer gives it
         RevisionStep(memory, chat, quota, sentences, services.learn).answer,
         CommandStep(commands, sentences, services.admission).answer,
         quota.answer,
-        FileSteps(reads, permits, services.files, services.at_work, sentences).answer,
+        FileSteps(file_steps, permits, services.files, services.at_work, sentences).answer,
         *(step for feature in features for step in feature.steps),
         agent.answer,
     ]

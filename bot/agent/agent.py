@@ -36,7 +36,7 @@ from memory.work.item import WorkChanges
 
 log = structlog.get_logger(__name__)
 
-_MAX_FAULTS = 20
+_MAX_ERRORS = 20
 """A call with more wrong arguments gets their number only: to list thousands takes seconds."""
 
 
@@ -134,13 +134,13 @@ class Toolbox:
         try:
             return tool, tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
-            if error.error_count() > _MAX_FAULTS:
-                raise ToolError(f"wrong arguments: {error.error_count()} faults") from error
-            faults = []
+            if error.error_count() > _MAX_ERRORS:
+                raise ToolError(f"wrong arguments: {error.error_count()} errors") from error
+            errors = []
             for each in error.errors(include_input=False, include_url=False):
                 place = ".".join(map(str, each["loc"])) or "arguments"
-                faults.append(f"{place}: {each['msg']}")
-            raise ToolError(f"wrong arguments: {'; '.join(faults)}") from error
+                errors.append(f"{place}: {each['msg']}")
+            raise ToolError(f"wrong arguments: {'; '.join(errors)}") from error
 
     async def _output(
         self, tool: Tool[Any], arguments: Arguments, nth: int, context: AgentContext

@@ -193,8 +193,8 @@ class Inspector:
                 turns = self._turns[context.conversation]
                 number = turns[-1].number + 1 if turns else 1
                 asked, steps = context.user_message, tuple(context.completed_steps)
-                beside = context.background
-                shown = asked, context.now, beside.window, beside.recalled, steps
+                background = context.background
+                shown = asked, context.now, background.window, background.recalled, steps
                 prompt = self._prompt(context)
                 texts = tuple(replace(each, pictures=()) for each in prompt.messages)
                 prompt = replace(prompt, messages=texts)

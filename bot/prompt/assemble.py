@@ -230,15 +230,15 @@ class PromptAssembler:
 
     def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
         """Return the recalled results that a prompt may show; all of them if none is untrusted."""
-        beside, query = context.background, context.call_context.query
-        if all(message.is_first_party for message in beside.recalled_messages()):
-            return beside.recalled
-        window = {message.seq for message in beside.window}
+        background, query = context.background, context.call_context.query
+        if all(message.is_first_party for message in background.recalled_messages()):
+            return background.recalled
+        window = {message.seq for message in background.window}
         limit = int((self._most - sum(self._sizes)) * _IDLE_MEMORY_SHARE)
-        lines = self._recall.ranked(context, beside.recalled, query, limit, window)
+        lines = self._recall.ranked(context, background.recalled, query, limit, window)
         return tuple(
             result
-            for result in beside.recalled
+            for result in background.recalled
             if any(message.seq in lines for message in result.messages)
         )
 
@@ -272,12 +272,12 @@ class PromptAssembler:
         left = limit - self._counter.count("<memory>\n</memory>")
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
-        beside = context.background
-        shown_apart = (context.user_message, *window, *beside.replied_to())
+        background = context.background
+        shown_apart = (context.user_message, *window, *background.replied_to())
         seen = {message.seq for message in shown_apart}
-        found = self._recall.ranked(context, beside.recalled, query, left, seen)
+        found = self._recall.ranked(context, background.recalled, query, left, seen)
         offer = Offer(
-            context=escaped(beside.memory_context),
+            context=escaped(background.memory_context),
             noted=[escaped(line) for line in noted.values()],
             recalled=found,
             repeated=_repeated(context),
@@ -287,8 +287,8 @@ class PromptAssembler:
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = "\n".join(("<memory>", *shown, "</memory>")) if shown else ""
         used = [code for code, line in noted.items() if escaped(line) in learned]
-        used += codes_of(beside.recalled, recalled)
-        for result in beside.recalled:
+        used += codes_of(background.recalled, recalled)
+        for result in background.recalled:
             for seq, later in result.later.items():
                 if seq in recalled:
                     used += [f"f{each.fact_id}" for each in later if each.fact_id]

@@ -332,9 +332,9 @@ class FileFetcher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileSteps:
-    """Has the files of a message read, and then gives the permits for files back."""
+    """Asks the steps to read the files of a message. Then it gives the permits for files back."""
 
-    reads: Sequence[tuple[MediaKind, AnswerStep]]  # the steps that read files of this kind
+    file_steps: Sequence[tuple[MediaKind, AnswerStep]]  # a kind of file, and a step that reads it
     permits: Permits
     files: FileFetcher
     at_work: TypingIndicator
@@ -352,7 +352,7 @@ class FileSteps:
             if request.last.is_file and not request.uses_memory:
                 return notice(request, self.sentences, "off.no_files")
             async with self.at_work.shown(request):
-                for kind, step in self.reads:
+                for kind, step in self.file_steps:
                     if any(each.kind == kind for each in request.updates):
                         match await step(request, history):
                             case Outbox() as outbox:

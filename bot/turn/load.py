@@ -80,22 +80,23 @@ class ContextLoader:
                 await end_tasks([preparing])
             recalled = await history.with_facts(recalled)
         replies = await find_replied(request, history)
-        beside = Background(window, tuple(recalled), memory_context, replies)
-        spoke = (*history.messages, *beside.recalled_messages(), *beside.replied_to(), message)
+        background = Background(window, tuple(recalled), memory_context, replies)
+        found = (*background.recalled_messages(), *background.replied_to())
+        spoke = (*history.messages, *found, message)
         context = AgentContext(
             call_context,
             history,
             user_message=message,
             user_messages=request.messages,
             pictures=request.pictures,
-            background=beside,
+            background=background,
             uses_memory=request.uses_memory,
             # In the order in which they spoke, the current one last.
             speakers=Speakers(spoke) if last.is_group else None,
             writes=writes,
         )
         showable = await in_thread_if_long(self.showable, context)
-        context.background = replace(beside, recalled=showable)
+        context.background = replace(background, recalled=showable)
         return context
 
     async def _prepare(

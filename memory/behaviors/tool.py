@@ -115,17 +115,17 @@ def is_answer_untrusted(context: AgentContext) -> bool:
     Earlier answers in the window do not count. Otherwise one forwarded message would mark all
     answers after it.
     """
-    beside = context.background
-    asked = (message for message in beside.window if message.role == "user")
-    shown = {message.seq for message in beside.window}
-    replied = (message for message in beside.replied_to() if message.seq not in shown)
+    background = context.background
+    asked = (message for message in background.window if message.role == "user")
+    shown = {message.seq for message in background.window}
+    replied = (message for message in background.replied_to() if message.seq not in shown)
     results = (result for step in context.completed_steps for result in step.results)
-    messages = (context.user_message, *asked, *beside.recalled_messages(), *replied)
+    messages = (context.user_message, *asked, *background.recalled_messages(), *replied)
     return (
         not all(message.is_first_party for message in messages)
         or any(result.is_untrusted for result in results)
-        or DOCUMENTS_HEADING in beside.memory_context
-        or UNTRUSTED_MARK in beside.memory_context
+        or DOCUMENTS_HEADING in background.memory_context
+        or UNTRUSTED_MARK in background.memory_context
     )
 
 

@@ -108,11 +108,11 @@ def _check_source(url: str, context: AgentContext) -> None:
 
 def _written(context: AgentContext) -> Iterator[str]:
     """Yield what people wrote: their messages in the prompt, and passages of their documents."""
-    beside = context.background
-    shown = (*beside.window, *beside.recalled_messages(), *beside.replied_to())
+    background = context.background
+    shown = (*background.window, *background.recalled_messages(), *background.replied_to())
     yield from (each.text for each in (context.user_message, *shown) if each.role == "user")
     # Only a whole line is the heading: another one, such as a synopsis, may end with its words.
-    lines = dropwhile(DOCUMENTS_HEADING.__ne__, beside.memory_context.splitlines())
+    lines = dropwhile(DOCUMENTS_HEADING.__ne__, background.memory_context.splitlines())
     yield from takewhile(lambda line: line.startswith(("[", "  ")), islice(lines, 1, None))
 
 

@@ -43,9 +43,8 @@ _MAX_VALUES = 100_000
 """The values of JSON and lines in these, roughly; each takes up to 500 bytes of memory."""
 _MAX_REQUESTS = 100
 """Requests of one connection: a server may ask us to connect again, and to answer its own ones."""
-_MAX_JUDGED = 256
-"""The tools of one page that are looked at, with so many fields that stand beside them."""
-_MAX_FIELDS = 16
+_MAX_TOOLS_OF_PAGE, _MAX_FIELDS = 256, 16
+"""The tools of one page that are looked at, and the fields beside them."""
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
 """So many answers above that size are in memory at once; others wait."""
@@ -226,7 +225,7 @@ class _ValidTools:
                 # What a version asks for beside the tools is short; the rest is read once, later.
                 short = (pair for pair in result.items() if isinstance(pair[1], str | int))
                 beside = dict(islice(short, _MAX_FIELDS))
-                tools = tools[:_MAX_JUDGED]
+                tools = tools[:_MAX_TOOLS_OF_PAGE]
                 result["tools"] = [each for each in tools if self._takes(beside, each)]
         return message
 

@@ -62,7 +62,7 @@ _MESSAGE = re.compile(r"#?(\d{1,9})")
 """A message as `search_memory` names it."""
 
 
-class Shown(dict[int, str]):
+class PictureDescriptions(dict[int, str]):
     """What the pictures of a turn show, by their messages."""
 
 
@@ -80,7 +80,7 @@ class DescribingAgent:
         self._was_blind = False
 
     def run(self, context: AgentContext) -> Awaitable[FinishAction]:
-        """Return the answer; with pictures, fill `Shown`. Raise what the agent raises."""
+        """Return the answer and fill `PictureDescriptions`; raise what the agent raises."""
         return self._describing(context) if context.pictures else self._run(context)
 
     async def _describing(self, context: AgentContext) -> FinishAction:
@@ -103,11 +103,11 @@ class DescribingAgent:
                 return answer
             if may_say_it and len(answer.text) >= _MIN_SAID_CHARS:
                 said = _line(answer.text, _MAX_SAID_CHARS)
-                context.part(Shown)[context.pictures[0].message_id] = said
+                context.part(PictureDescriptions)[context.pictures[0].message_id] = said
                 return answer
             describing = describing or asyncio.create_task(self._describe(context, found))
             await asyncio.wait({describing}, timeout=_MAX_WAIT_S)
-            context.part(Shown).update(found)
+            context.part(PictureDescriptions).update(found)
             return answer
         finally:
             if describing is not None:

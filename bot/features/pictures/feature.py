@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.agent.agent import RunAgent
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.pictures.describing import SEND_PHOTO_AGAIN, DescribingAgent, Shown
+from bot.features.pictures.describing import SEND_PHOTO_AGAIN, DescribingAgent, PictureDescriptions
 from bot.features.pictures.settings import PictureSettings
 from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES, read_picture
@@ -98,7 +98,7 @@ class PictureStep:
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
         """Say why the model saw no picture, and note in the run what the photos show."""
-        shown = context.part(Shown)
+        shown = context.part(PictureDescriptions)
         request.run.seen = tuple(
             (id_, f"{mark} {shown.get(id_, '')}".rstrip()) for id_, mark in request.run.seen
         )

@@ -268,11 +268,11 @@ def _person(context: AgentContext) -> int:
 
 
 def _untrusted_texts(context: AgentContext) -> Iterator[str]:
-    beside = context.background
-    shown = (*beside.window, *beside.recalled_messages(), *beside.replied_to())
+    background = context.background
+    shown = (*background.window, *background.recalled_messages(), *background.replied_to())
     messages = (*shown, *context.user_messages)
     yield from (each.text for each in messages if not each.is_first_party)
-    yield from (reply.quote for reply in beside.replies)
+    yield from (reply.quote for reply in background.replies)
     results = (result for step in context.completed_steps for result in step.results)
     yield from (result.text for result in results if result.is_untrusted)
-    yield beside.memory_context
+    yield background.memory_context

@@ -65,7 +65,7 @@ def test_definitions_have_the_order_of_the_tools(tokens: TokenCounter) -> None:
 
 # Mistakes of the model
 
-TWENTY_TWO = "Error: wrong arguments: 22 faults"
+TWENTY_TWO = "Error: wrong arguments: 22 errors"
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def context(*replies: RepliedTo, **parts: Any) -> AgentContext:
     history = cast("ChatHistory", None)
     call = CallContext(Scope.of_chat(7), Person(), NOW)
     speakers = parts.pop("speakers", None)
-    beside = Background(replies=replies, **parts)
-    return AgentContext(call, history, ASKED, background=beside, speakers=speakers)
+    background = Background(replies=replies, **parts)
+    return AgentContext(call, history, ASKED, background=background, speakers=speakers)
 
 
 def asked(tokens: TokenCounter, context: AgentContext, prompt_tokens: int = 2_000) -> str:

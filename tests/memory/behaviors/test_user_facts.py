@@ -378,7 +378,7 @@ def recalled(message: Message) -> tuple[SearchResult, ...]:
 async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
     behavior: UserFacts, context: AgentContext
 ) -> None:
-    beside = (
+    backgrounds = (
         Background(recalled=recalled(said(1, "x", is_first_party=False))),
         Background(memory_context="From documents:\n[Manual] Press it."),
         Background(memory_context=f"Earlier sessions:\nShe was shown a page. {UNTRUSTED_MARK}"),
@@ -386,7 +386,7 @@ async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
     tainted = (
         replace(context, user_message=said(0, "read this", is_first_party=False)),
         replace(context, completed_steps=[step(is_untrusted=False), step(is_untrusted=True)]),
-        *(replace(context, background=each) for each in beside),
+        *(replace(context, background=each) for each in backgrounds),
     )
     for each in tainted:
         each.writes = []

@@ -13,9 +13,9 @@ import pytest
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import IndexRecord
 
-TOLD = tomllib.loads(Path(__file__).with_name("said.toml").read_text("utf-8"))
-SAID, NOTHING, FORMS = TOLD["said"], TOLD["nothing"], TOLD["forms"]
-ASKED = [(language, *each) for language, few in TOLD["asked"].items() for each in few]
+SAMPLES = tomllib.loads(Path(__file__).with_name("said.toml").read_text("utf-8"))
+SAID, NOTHING, FORMS = SAMPLES["said"], SAMPLES["nothing"], SAMPLES["forms"]
+ASKED = [(language, *each) for language, few in SAMPLES["asked"].items() for each in few]
 SMALL_TALK = (
     "Good morning! How are you?|what's 8 times 7?|Wie geht es dir?|Combien font 12 fois 9 ?|"
     "Доброе утро!|Apa kabar?|شب بخیر|早上好！"
@@ -59,7 +59,7 @@ def test_small_talk_does_not_even_find_itself(said: str, asked: str) -> None:
     assert index.search(asked, None, 3) == []
 
 
-@pytest.mark.parametrize(("said", "question"), TOLD["dated"])
+@pytest.mark.parametrize(("said", "question"), SAMPLES["dated"])
 def test_the_month_of_a_message_is_found_in_its_language(said: str, question: str) -> None:
     index = HybridIndex()
     for row, month in enumerate((3, 4, 5, 6)):

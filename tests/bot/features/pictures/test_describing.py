@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from bot.features.pictures.describing import DescribingAgent, Shown
+from bot.features.pictures.describing import DescribingAgent, PictureDescriptions
 from bot.features.pictures.probes import PROBES
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.model_errors import ModelUnavailable
@@ -55,7 +55,7 @@ async def test_a_description_is_kept_beside_the_answer(context: AgentContext) ->
     assert await DescribingAgent(answer, [Describer(" A blue\n boat ")]).run(
         context
     ) == FinishAction("A boat.")
-    assert context.part(Shown) == {7: "A blue boat"}
+    assert context.part(PictureDescriptions) == {7: "A blue boat"}
 
 
 @pytest.mark.parametrize("error", [ModelUnavailable("away"), ValueError("a bug")], ids=str)
@@ -64,7 +64,7 @@ async def test_a_failed_description_changes_nothing_about_the_answer(
 ) -> None:
     context.pictures = (BOAT,)
     assert await DescribingAgent(answer, [Describer(error)]).run(context) == FinishAction("A boat.")
-    assert context.part(Shown) == {}
+    assert context.part(PictureDescriptions) == {}
 
 
 async def test_refused_pictures_leave_no_description(context: AgentContext) -> None:
@@ -77,7 +77,7 @@ async def test_refused_pictures_leave_no_description(context: AgentContext) -> N
     assert await DescribingAgent(unseen, [Describer("A boat")]).run(context) == FinishAction(
         "A fine name."
     )
-    assert context.part(Shown) == {}
+    assert context.part(PictureDescriptions) == {}
 
 
 ALBUM = tuple(replace(BOAT, message_id=id_, detail="high") for id_ in range(11, 21))
@@ -100,7 +100,7 @@ async def test_an_album_is_described_in_one_call_at_low_detail(
     context.pictures = ALBUM
     describer = Describer(says)
     await DescribingAgent(answer, [describer]).run(context)
-    assert context.part(Shown) == seen
+    assert context.part(PictureDescriptions) == seen
     [asked] = describer.asked
     assert [each.detail for each in asked.pictures] == ["low"] * 10
 
@@ -127,10 +127,12 @@ async def test_an_answer_that_says_what_the_picture_shows_is_its_description(
     describer = Describer("A boat.")
     await DescribingAgent(tell, [describer]).run(context)
     assert len(describer.asked) == calls
-    assert context.part(Shown) == {7: "A boat." if calls else LONG[:400]}
+    assert context.part(PictureDescriptions) == {7: "A boat." if calls else LONG[:400]}
     context.pictures, context.parts, describer = ALBUM, {}, Describer("[2] A boat.")
     await DescribingAgent(tell, [describer]).run(context)
-    assert context.part(Shown) == {12: "A boat."}, "one answer does not say what each picture shows"
+    assert context.part(PictureDescriptions) == {12: "A boat."}, (
+        "one answer does not say what each picture shows"
+    )
 
 
 async def test_a_seeing_memory_model_describes_a_blind_one_is_asked_once(
@@ -139,13 +141,13 @@ async def test_a_seeing_memory_model_describes_a_blind_one_is_asked_once(
     context.pictures = (BOAT,)
     answers, describes = Describer("A boat.", "A boat."), Describer("A blue boat.")
     await DescribingAgent(answer, [answers, describes]).run(context)
-    assert (context.part(Shown), answers.asked) == ({7: "A blue boat."}, [])
+    assert (context.part(PictureDescriptions), answers.asked) == ({7: "A blue boat."}, [])
     blind = Describer(is_blind=True)
     agent = DescribingAgent(answer, [answers, blind])
     for _ in range(2):
         context.parts = {}
         await agent.run(context)
-        assert context.part(Shown) == {7: "A boat."}
+        assert context.part(PictureDescriptions) == {7: "A boat."}
     assert (len(blind.asked), len(answers.asked)) == (1, 2)
 
 

@@ -242,9 +242,9 @@ async def test_a_tool_asks_before_it_writes_what_another_topic_may_have_said(
     call = CallContext(two, Person(BOB), NOW)
     context = AgentContext(call, history, asked)
     assert not must_ask(context, ForgetRecord(1))
-    told = await OtherTopics(memory.histories).on_model_invoke(call, [asked])
-    context.background = Background(memory_context=told)
-    assert "Bob's" in told
+    memory_context = await OtherTopics(memory.histories).on_model_invoke(call, [asked])
+    context.background = Background(memory_context=memory_context)
+    assert "Bob's" in memory_context
     assert must_ask(context, ForgetRecord(1))
     assert must_ask(context, Remember("Mallory owns it"))
 
