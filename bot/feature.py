@@ -148,7 +148,7 @@ class Feature:
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run
     draft_of: DraftOf | None = None  # shows a reply while it is written
-    notes: Sequence[Note] = ()  # lines and questions below an answer
+    notes: Sequence[Note] = ()  # lines and questions below answers of the agent
     finishes: Sequence[Finish] = ()  # change an answer before it is stored
     work: Sequence[Work] = ()  # what it does when its work items are due
     tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # run in web and in worker

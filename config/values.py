@@ -181,7 +181,9 @@ UserIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(gt=0)]],
     NoDecode,
     on_text(_words),
-    Allowed("numbers of users, as @userinfobot tells them, separated by commas or spaces"),
+    Allowed(
+        "user ids (whole numbers; @userinfobot tells you yours), separated by commas or spaces"
+    ),
 ]
 GroupIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(lt=0)]],

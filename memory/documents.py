@@ -200,7 +200,8 @@ class Origin:
     nbytes: int = 0  # size of the file
     sender_id: int = 0  # the person who sent it, 0 for the operator
     imported_from: str = ""  # the assistant whose talks these are
-    digest: str = ""  # of a file that may read otherwise each time; "": that of its passages counts
+    # Of the file's bytes, if a model reads it (in other words each time); "": that of the passages.
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ async def open_client(
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
-    """Return the JSON that the SDK would write, in a tenth of its time."""
+    """Return the JSON that the SDK would write, in a tenth of its time; NaN becomes null."""
     try:
         return orjson.dumps(body)
     except TypeError:  # a number of more than 64 bits, as the schema of a tool may have

@@ -131,7 +131,7 @@ def answer_sections(add: Callable[[bytes, Sections, int], None]) -> None:
 def members_of(
     archive: zipfile.ZipFile, is_wanted: Callable[[str], object] = lambda _: True
 ) -> list[zipfile.ZipInfo]:
-    """Return the files of these names in a zip; raise `NotRead` if one cannot be unpacked."""
+    """Return the files of a zip whose names `is_wanted` accepts; raise `NotRead` for a bad one."""
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS:
         raise NotRead("too_long")

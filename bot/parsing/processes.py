@@ -28,7 +28,7 @@ REASONS = (
     "damaged",
     "letters",  # text in an unknown encoding
 )
-"""Why a parser does not read a file; one that says anything else calls it damaged."""
+"""Why a parser does not read a file. Any other reason counts as "damaged"."""
 _LONG_BYTES = 2**20
 """A longer answer is unpacked in a thread, so that the event loop does not wait."""
 _MUCH_MB = 1_024

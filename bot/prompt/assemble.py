@@ -229,7 +229,10 @@ class PromptAssembler:
         )
 
     def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
-        """Return the recalled results that a prompt may show; all of them if none is untrusted."""
+        """Return the recalled results that a prompt may show.
+
+        Others must not mark the answer as untrusted; if none could, nothing is left out.
+        """
         background, query = context.background, context.call_context.query
         if all(message.is_first_party for message in background.recalled_messages()):
             return background.recalled

@@ -154,16 +154,16 @@ class Maintenance:
         return run
 
     async def _wake_due(self) -> float:
-        """Wake up what is due; return when to look again. A turn is parked for at least 15 s."""
+        """Wake up what is due; return when to look again."""
         if (due_in_s := await self._memory.sweep.due_in_s()) > 0:
             return due_in_s
         await self._memory.sweep.wake_due()
         return _DUE_AGAIN_S
 
     async def _sweep(self) -> None:
-        """Sweep recent conversations in one process, and all of them in a process without Redis.
+        """Sweep: one process at a time sweeps the recent conversations.
 
-        A process sweeps all conversations at its start and after Redis was away.
+        Each process sweeps all conversations at its start and after Redis was away.
         """
         everything, self._swept_everything = not self._swept_everything, True
         if not await self._sweeper.hold() and not everything:

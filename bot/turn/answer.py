@@ -163,7 +163,7 @@ A step may return the request with more in it, such as the words of a voice mess
 
 @dataclass(slots=True, eq=False)
 class Answerer:
-    """Asks its steps in order, until one answers. The first step is `RevisionStep.answer`."""
+    """Asks its steps, which `turn_worker` lists, until one answers; first `RevisionStep.answer`."""
 
     steps: Sequence[AnswerStep]
     sentences: Sentences

@@ -1,4 +1,4 @@
-"""What features add below an answer: lines, questions with buttons, and corrections of its claims.
+"""What features add below an answer of the agent: lines, questions with buttons, corrections.
 
 When in doubt, a sentence makes no claim. Questions and quoted text are passed over, and so are
 sentences that match the pattern `unless` of a language, such as conditions and negations.

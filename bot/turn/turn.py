@@ -233,7 +233,7 @@ class TurnRunner:
 
 
 MAX_FAILURES = 3
-"""A turn is given up after this many errors, or attempts without a reply."""
+"""A turn is given up at its third attempt, or after three errors if its reply is stored."""
 
 PROCESS_DIED = "Interrupted"
 """Stored in place of an error if the process died first; not the exception of this name."""

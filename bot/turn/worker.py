@@ -192,7 +192,7 @@ class TurnWorker:
             except LeaseLost:
                 log.info("lease lost")
                 self.histories.scopes.drop(conversation)
-                # After an erasure Redis still has our lease, which would keep every worker out.
+                # A revision that begins another turn leaves us the lease, which keeps workers out.
                 await self.turns.hand_over(opened.lease)
                 return NoTurn("lost")
             except Parked as parked:

@@ -123,7 +123,7 @@ class AIContextBehavior:
         """
 
     async def on_resume(self, call_context: CallContext) -> None:
-        """Load what `on_suspend` saved, at the start of a turn and before all other hooks."""
+        """Load what `on_suspend` saved, before other hooks. Not called if the reply is stored."""
 
 
 log = structlog.get_logger(__name__)

@@ -88,7 +88,7 @@ async def may_change(asker: Asker, senders: Iterable[int] = ()) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What the prompt shows beside the new message and the steps."""
+    """What the prompt may show beside the new message and the steps."""
 
     window: tuple[Message, ...] = ()
     recalled: tuple[SearchResult, ...] = ()

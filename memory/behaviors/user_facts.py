@@ -1,8 +1,8 @@
 """`UserFacts`: short statements about a person, or in groups about the group and its people.
 
 Facts are learned from the people's own messages after replies. The model sees those that
-people have pinned and those that fit what is being said. A contradicted fact is stored with its end
-and not shown any more.
+people have pinned and those that fit what is being said. A contradicted fact is stored with its
+end. Then only a list of all facts of a kind shows it, with that end.
 """
 
 from collections.abc import Collection, Iterable, Sequence

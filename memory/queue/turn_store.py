@@ -103,7 +103,7 @@ class TurnStore:
         self._tail = tail  # how many of the newest messages a turn loads
         self._usage = usage
         # Unix seconds at which learning is due after commits of this process, for conversations
-        # whose memory it has in full. `Memory.learn` takes them out.
+        # whose memory it has in full. `ConversationLearner.learn` takes them out.
         self.learning_due: dict[Scope, float] = {}
         self.room: Callable[[], int] = lambda: 2**24  # most bytes of an outbox with files
         # They report at once what `renew` and `write_outbox` would find later.

@@ -1,7 +1,8 @@
 """The entries of a scope besides messages: facts, synopses, hidden messages.
 
-Entries are only appended or erased. A repetition or an end of a fact is an entry of its own, an
-amendment. A kind without a rule for erasures cannot be defined.
+Entries are appended or erased. Only an erasure changes one in its place (`Revision.instead`). A
+repetition or an end of a fact is an entry of its own, an amendment. A kind without a rule for
+erasures cannot be defined.
 """
 
 from dataclasses import dataclass, fields, replace

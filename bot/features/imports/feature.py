@@ -143,7 +143,8 @@ class Importing:
         except NotWritten:
             raise LeaseLost(history.conversation.tag) from None
         except NotRead as refusal:
-            # A text that begins like JSON need not be any, unless its name or person says so.
+            # A text that begins like JSON may be no JSON. It is an export for sure only if its
+            # name or the person says so.
             may_be_text = refusal.reason == "damaged" and not (is_talk or file.read_as)
             if file.nonce or not (refusal.reason == "type" or may_be_text):
                 raise

@@ -8,10 +8,7 @@ from time import time
 from pydantic import TypeAdapter, ValidationError
 
 from bot.costs import Budget
-from bot.features.inspector.turn_log import (
-    ProcessReport,
-    ProcessReports,
-)
+from bot.features.inspector.turn_log import ProcessReport, ProcessReports
 from config.settings import Settings
 from memory.limits.usage import together
 from memory.memory import Memory

@@ -40,14 +40,14 @@ from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 MAX_BYTES = 8 * 2**20
 """The bytes that a server may send over one connection; a file of 5 MB takes 6.7 MB of them."""
 _MAX_VALUES = 100_000
-"""The values of JSON and lines in these, roughly; each takes up to 500 bytes of memory."""
+"""Values of JSON and lines of one connection, roughly; each takes up to 500 bytes of memory."""
 _MAX_REQUESTS = 100
-"""Requests of one connection: a server may ask us to connect again, and to answer its own ones."""
+"""A server may make us connect again, and may send requests that we must answer."""
 _MAX_TOOLS_OF_PAGE, _MAX_FIELDS = 256, 16
 """The tools of one page that are looked at, and the fields beside them."""
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
-"""So many answers above that size are in memory at once; others wait."""
+"""At most two connections hold more than that at once; others wait."""
 _LARGE: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 _MAX_PAGES = 8
 _MAX_FILES = 10
@@ -95,7 +95,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             if not await self._connection.take(chunk):
-                raise httpx2.StreamError("the answer is too large")
+                raise httpx2.StreamError("the server has sent too much")
             yield chunk
 
     async def aclose(self) -> None:
@@ -222,7 +222,8 @@ class _ValidTools:
         message = await anext(self._sent)
         match message:
             case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
-                # What a version asks for beside the tools is short; the rest is read once, later.
+                # A version may require fields beside the tools. Long fields are left out here; the
+                # library reads them once.
                 short = (pair for pair in result.items() if isinstance(pair[1], str | int))
                 beside = dict(islice(short, _MAX_FIELDS))
                 tools = tools[:_MAX_TOOLS_OF_PAGE]

@@ -84,7 +84,7 @@ def _said(conversation: Scope, *, is_on: bool) -> str:
 HEADING = "Said in other topics of this chat:"
 
 _MAX_TOPICS = 10
-"""At most this many topics are searched: those in which was written last."""
+"""At most this many topics are searched: those in which somebody wrote last."""
 
 _MAX_FILLED = 3_000
 """A topic with more messages is searched only as far as this process has loaded it."""

@@ -175,7 +175,7 @@ async def test_no_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None
             await RedisClient.open(url)
 
 
-async def test_a_silent_connection_is_given_up_before_the_call(
+async def test_a_silent_connection_is_given_up_before_the_call_times_out(
     own_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = await RedisClient.open(own_server.url)

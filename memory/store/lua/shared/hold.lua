@@ -1,4 +1,5 @@
--- Takes a lease by name if it is free, and extends it if the caller has it. Returns whether the caller has it.
+-- Takes a lease by name, such as that of the poller, the sweeper or a learner, if it is free; extends it if the caller
+-- has it. Returns whether the caller has it. The lease of a turn is another one: `acquire` takes it.
 local function hold_lease(key, token, ttl_ms)
   local taken = redis.pcall('SET', key, token, 'PX', ttl_ms, 'NX')
   if taken and not taken.err then return true end

@@ -393,7 +393,7 @@ ENDLESS: dict[str, tuple[str, bytes, int, int]] = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 async def test_a_server_without_an_end_is_bounded(name: str) -> None:
-    """Before the fix, values and bytes were counted for each answer anew, and no requests."""
+    """Before the fix, values and bytes were counted for each answer from zero, and no requests."""
     kind, piece, pieces, max_mb = ENDLESS[name]
     asked, sent = list[str](), list[bytes]()
 
