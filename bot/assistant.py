@@ -241,7 +241,7 @@ def turn_worker(
         [note for feature in features for note in feature.notes],
         [finish for feature in features for finish in feature.finishes],
     )
-    file_steps = [each for feature in features for each in feature.reads.items()]
+    file_steps = [each for feature in features for each in feature.file_steps.items()]
     steps = [  # the first one with an answer gives it
         RevisionStep(memory, chat, quota, sentences, services.learn).answer,
         CommandStep(commands, sentences, services.admission).answer,

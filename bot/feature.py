@@ -142,8 +142,8 @@ class Feature:
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)  # of no command, by verb
     switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`
     arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake
-    steps: Sequence[AnswerStep] = ()  # run for each message, when its files are read
-    reads: Mapping[MediaKind, AnswerStep] = field(default_factory=dict)  # read files of these kinds
+    file_steps: Mapping[MediaKind, AnswerStep] = field(default_factory=dict)  # read such a file
+    steps: Sequence[AnswerStep] = ()  # run for each message, after its files were read
     tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run

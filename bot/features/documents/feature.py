@@ -71,7 +71,7 @@ def feature(services: Services) -> Feature:
     return Feature(
         name="documents",
         commands=[BotCommand("documents", listed.show, buttons={DocumentList.verb: listed.press})],
-        reads={"document": upload.answer},
+        file_steps={"document": upload.answer},
         behaviors=[TextRag(memory.scopes, memory.tokens, options)],
         ways=["way_file"],
     )

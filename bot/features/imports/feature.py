@@ -65,7 +65,7 @@ def feature(services: Services) -> Feature:
     command = BotCommand(
         "import", imports.say_how, "private", buttons, takes_file=True, section="memory"
     )
-    return Feature(name="imports", commands=[command], reads={"document": imports.answer})
+    return Feature(name="imports", commands=[command], file_steps={"document": imports.answer})
 
 
 class Importing:

@@ -44,7 +44,7 @@ def feature(services: Services) -> Feature:
 
     return Feature(
         name="pictures",
-        reads={"photo": step.answer},
+        file_steps={"photo": step.answer},
         around=[describing],
         notes=[step.below],
         tools=[SEND_PHOTO_AGAIN] if detail else [],

@@ -73,7 +73,7 @@ def feature(services: Services) -> Feature:
     return Feature(
         name="voice",
         buttons={_MISHEARD: partial(ask_what_was_said, edits)},
-        reads={"voice": hearing.answer},
+        file_steps={"voice": hearing.answer},
         notes=[partial(misheard_button, services.sentences)],
         finishes=finishes,
         ways=["way_voice"] if transcriber else [],

@@ -55,7 +55,7 @@ class Filing:
         self.features = self.services.features
         self.features += [each(self.services) for each in features]
         self._steps = FileSteps(
-            [step for each in self.features for step in each.reads.items()],
+            [step for each in self.features for step in each.file_steps.items()],
             Permits(1, memory.mailbox.wake),
             services.files,
             services.at_work,

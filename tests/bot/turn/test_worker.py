@@ -629,7 +629,7 @@ async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
     rig.memory.turns._times = QUICKLY
     rig.gate(), rig.gate()
     nonce = await rig.memory.questions.ask(HERE, "clear", ANN)
-    async with rig.working():
+    async with rig.listening():
         await put(rig.memory, 1)
         await rig.runner.begun(1)
         await put(rig.memory, 2)
@@ -637,7 +637,7 @@ async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
         await rig.memory.forgetting.clear(HERE, nonce, ANN, 2, as_admin=False)
         await put(rig.memory, 3)
         await rig.runner.begun(3)
-        await rig.until_acknowledged(1)
+    await rig.worker.stop(grace_s=10)
     assert await texts(rig.memory) == ["text 3", "yes"]
 
 

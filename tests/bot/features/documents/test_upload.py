@@ -88,7 +88,7 @@ async def test_a_scan_that_is_stored_already_is_not_read_again(
 
     def reading(services: Services) -> Feature:
         given = services.files, services.memory, eyes.read, services.sentences, services.learn
-        return Feature(name="documents", reads={"document": UploadStep(*given).answer})
+        return Feature(name="documents", file_steps={"document": UploadStep(*given).answer})
 
     uploads = Uploads(memory, [reading])
     uploads.files.content = scan(1)
