@@ -92,8 +92,7 @@ class BackgroundLearner:
                 learning = observed(self._observe, began, LearningEnded, "learned")
                 with billed_to(conversation, payer), learning:
                     done = await self._learn_from(conversation)
-            if done != LearningRound():
-                log.info("learned", conversation=conversation.tag, **asdict(done))
+            log.info("learned", conversation=conversation.tag, **asdict(done))
             for _ in range(_MAX_AFTER):  # again until all of it is done, or more is to be learned
                 if all([await after(conversation) for after in self._after]):
                     break

@@ -6,7 +6,6 @@ from math import inf
 
 import orjson
 import pytest
-from structlog.testing import capture_logs
 
 from bot.runtime.background_learner import BackgroundLearner
 from memory.behaviors.behavior import Reach
@@ -428,16 +427,6 @@ async def test_messages_during_a_wait_are_learned_later(
     await end_pauses(memory)
     await memory.learn(HERE)
     assert [seq for batch in notes.batches for seq in batch] == [1, 2, 3, 4]
-
-
-async def test_only_a_round_that_learned_something_is_logged(memory: Memory) -> None:
-    await talk(memory, "one")
-    with capture_logs() as logged:
-        for _ in range(2):
-            learner = BackgroundLearner(memory.learn)
-            learner.learn(HERE)
-            await learner.stop(grace_s=5)
-    assert [line["messages"] for line in logged if line["event"] == "learned"] == [2]
 
 
 SLOW = pytest.mark.parametrize(
