@@ -133,8 +133,7 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 """An environment is full of names for other programs, so a name must be more alike."""
 
 
-_GONE = {"CACHE_MB", "LOG_FORMAT"}
-"""Settings of earlier releases that are constants now."""
+_GONE = {"CACHE_MB", "LOG_FORMAT"}  # settings of earlier releases, which are constants now
 
 
 def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[str, str]]:

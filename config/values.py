@@ -181,9 +181,7 @@ UserIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(gt=0)]],
     NoDecode,
     on_text(_words),
-    Allowed(
-        "user ids (whole numbers; @userinfobot tells you yours), separated by commas or spaces"
-    ),
+    Allowed("user ids (numbers; @userinfobot tells you yours), separated by commas or spaces"),
 ]
 GroupIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(lt=0)]],

@@ -200,8 +200,7 @@ class Origin:
     nbytes: int = 0  # size of the file
     sender_id: int = 0  # the person who sent it, 0 for the operator
     imported_from: str = ""  # the assistant whose talks these are
-    # Of the file's bytes, if a model reads it (in other words each time); "": that of the passages.
-    digest: str = ""
+    digest: str = ""  # of the file's bytes, if a model reads it; "": that of the passages counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Intake: an update is stored before Telegram is told that it arrived.
 
-Webhook and polling both hand updates to `deliver`. It calls `App.accept`, which calls
-`Intake.accept`.
+Webhook and polling both hand updates to `deliver`; through `App.accept` it calls `Intake.accept`.
 
 Telegram sends each picture of an album as a message of its own, and only one of them mentions us.
 The others belong to it. One that comes before it waits in the memory of this process, because group

@@ -1,8 +1,7 @@
 """The entries of a scope besides messages: facts, synopses, hidden messages.
 
-Entries are appended or erased. Only an erasure changes one in its place (`Revision.instead`). A
-repetition or an end of a fact is an entry of its own, an amendment. A kind without a rule for
-erasures cannot be defined.
+Entries are appended or erased; only an erasure changes one (`Revision.instead`). A repetition or
+an end of a fact is an entry of its own, an amendment. Each kind has to have a rule for erasures.
 """
 
 from dataclasses import dataclass, fields, replace

@@ -164,9 +164,8 @@ class ChatHistory:
 
         For a question more is found, unless it `is_alone`: the first messages if it asks for the
         first thing that was said; what its last line finds by its own words, so that lines before
-        it do not drown it; a quarter as many messages that resemble the best ones, and at
-        least two (re-query); and, if it asks for a list and there are no vectors, at most `k`
-        statements with rare words.
+        it do not drown it; a quarter as many that resemble the best ones, at least two (re-query);
+        and, if it asks for a list and there are no vectors, at most `k` statements of rare words.
         """
         stream = self._stream  # another search of this turn may replace it meanwhile
         if not stream.messages:

@@ -231,9 +231,7 @@ def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
     return Rig(Memory(store, 42, tokens, None, OPTIONS))
 
 
-async def test_an_answered_message_leaves_neither_a_wake_up_nor_a_lease_nor_a_worker_that_ended(
-    rig: Rig,
-) -> None:
+async def test_an_ended_worker_leaves_no_wake_up_no_lease_and_no_consumer(rig: Rig) -> None:
     async with rig.working():
         await put(rig.memory, 1)
         await rig.until_acknowledged(1)
