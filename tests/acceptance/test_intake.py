@@ -40,7 +40,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
 
     async def acknowledged(times_again: int) -> None:
         await rig.telegram.wait_for(lambda: updates.pending_count == 0)
-        await rig.bot.wait_until(lambda: duplicates(rig) == times_again)
+        await rig.bot.wait_until(lambda: duplicates(rig) >= times_again)
 
     await rig.wait_until_asked("Slowly")
     await acknowledged(0)

@@ -69,7 +69,7 @@ _APPENDED = "for _, message in ipairs(messages) do"
 _PUSHED = "redis.call('ZADD', MAILBOX, update_id, member)\n"
 _GROWS = (
     "redis.call('HINCRBY', META, 'epoch', 1)\n  redis.call('HINCRBY', META, 'erasure', 1)\n",
-    "redis.call('DEL', LEASE, TURN)",
+    "if redis.call('DEL', LEASE) == 1 then signal() end\n  redis.call('DEL', TURN)\n",
 )
 
 MUTANTS = (
@@ -176,7 +176,7 @@ MUTANTS = (
                     (script, old, "")
                     for script in ("erase_person", "revise")
                     for old in (
-                        "redis.call('DEL', LEASE)\n",
+                        "if redis.call('DEL', LEASE) == 1 then signal() end\n",
                         "redis.call('HINCRBY', META, 'erasure', 1)\n",
                     )
                 )
