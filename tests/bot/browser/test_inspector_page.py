@@ -195,6 +195,7 @@ async def test_the_page_is_readable_on_a_phone_and_on_a_wide_screen(
 _SAY_TO_MAYA = """
   (text) => fetch("/say", { method: "POST", body: new URLSearchParams({ at: "c:99:0", text }) })
 """
+_SCROLL_TO = "(each) => new Promise((done) => (each.scrollIntoView(), requestAnimationFrame(() => requestAnimationFrame(() => done(scrollY)))))"  # noqa: E501 - the page hears of it a frame later
 _BOX = "(each) => each.getBoundingClientRect().toJSON()"
 
 
@@ -229,7 +230,7 @@ async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained
         assert visitor.complaints == []
         await visitor.page.goto(f"{playground}?at=c:99:0")
         read = maya.locator(f"[id='{await maya.locator('article').nth(40).get_attribute('id')}']")
-        assert await read.evaluate("(each) => (each.scrollIntoView(), scrollY)") == 0
+        assert await read.evaluate(_SCROLL_TO) == 0
         before, oldest = await read.evaluate(_BOX), maya.locator("article").first
         first = await oldest.inner_text()
         await visitor.page.evaluate(_SAY_TO_MAYA, "a" * 90_000)
