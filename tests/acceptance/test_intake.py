@@ -50,7 +50,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     assert chat.replies == []
     gate.set()
     assert (await chat.wait_for_reply()).text == "Done."
-
+    await rig.bot.wait_for_log("turn closed")  # else the kill leaves the reply in doubt
     await updates.redeliver(update)
     await acknowledged(3)
     await rig.restart()
