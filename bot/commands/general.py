@@ -73,12 +73,8 @@ class GeneralCommands:
         if asked.is_group:
             return Answer(self.sentences.say(language, "start.group", username=self.me.username))
         ways = what_to_send(self.ways, self.sentences, language)
-        hello = text(
-            language,
-            "start.private",
-            name=asked.sender.first_name or asked.sender.name,
-            bot=self.me.name,
-        )
+        name = asked.sender.first_name or asked.sender.name
+        hello = text(language, "start.private", name=name, bot=self.me.name)
         texts = [text(language, "start.let_in")] * (asked.text == LET_IN)
         texts += [f"{hello} {ways}", text(language, "start.try")]
         rows = [

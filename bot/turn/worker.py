@@ -46,6 +46,8 @@ _DEFERRED_MS = 15_000
 """After this a deferred turn is tried again, or earlier if another turn of the person ends."""
 _GIVEN_BACK_MS = 2_000
 """After this a turn that only a newer release can read wakes up any free worker."""
+_LEAVE_S = 2.0
+"""Limit of the call that removes the consumer, which else counts for one more lease."""
 _MAX_UNREADABLE = 1_000
 """Conversations that are remembered, so that the log has this warning once for each."""
 
@@ -97,7 +99,7 @@ class TurnWorker:
             await asyncio.wait(self._serving, timeout=grace_s)
         await end_tasks([*self._serving, *self._listening])
         with suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(_MAX_BLOCK_S):  # else it counts for one more lease
+            async with asyncio.timeout(_LEAVE_S):
                 await self.ready_queue.leave()
 
     async def _read(self, max_count: int) -> list[WakeUp]:

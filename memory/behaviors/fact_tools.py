@@ -6,7 +6,6 @@ The first two only note what to write. It is written once, after the reply was s
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, tzinfo
-from itertools import compress
 from typing import Any
 
 from pydantic import Field
@@ -16,10 +15,9 @@ from memory.behaviors.statements import MAX_CHARS, one_word, same_facts, unfit
 from memory.behaviors.tool import Arguments, Tool, ToolError, must_ask
 from memory.scopes.changes import senders_of
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import is_of_kind, known_facts, listed, of_time, place_of
+from memory.scopes.fact_lists import known_facts, listed, of_kind, of_time, place_of
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain
-from memory.store.tasks import in_turns
 from memory.text.untrusted_text import one_line, shown
 
 _MAX_WRITES = 2
@@ -123,10 +121,7 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
 
 def _list_tool(scopes: Scopes, zone: tzinfo) -> Tool[ListFactsArguments]:
     async def list_facts(arguments: ListFactsArguments, context: AgentContext) -> str:
-        facts = await _facts(scopes, context)
-        # Reading the words of ten thousand facts takes 100 ms.
-        are_alike = await in_turns(is_of_kind(fact, arguments.kind) for fact in facts)
-        alike = compress(facts, are_alike)
+        alike = await of_kind(await _facts(scopes, context), arguments.kind)
         found = of_time(alike, zone, arguments.since, arguments.until)
         newest = found[-_MAX_LISTED:]
         context.call_context.used.update({f"f{fact.id}": "" for fact in newest})

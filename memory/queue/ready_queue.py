@@ -101,7 +101,7 @@ class ReadyQueue:
 
     async def leave(self) -> None:
         """Stop counting as a worker, unless a wake-up is still pending; call it after all reads."""
-        await self._run("remove_consumers", {"idle_ms": -1, "only": self._consumer})
+        await self._run("remove_consumers", {"only": self._consumer})
 
     async def _run(self, script: str, request: Request) -> Reply:
         named = {"group": GROUP, "consumer": self._consumer, **request}

@@ -6,13 +6,14 @@ A message of which a fact was learned is marked once that fact has ended. No mod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
-from itertools import zip_longest
+from itertools import compress, zip_longest
 
 from memory.scopes.entries import Again, Ended, Fact, ScopeEntry
 from memory.scopes.scope_memory import ScopeMemory
 from memory.search.message_search import Later, SearchResult
 from memory.search.words import FUNCTION_WORDS, terms_of, words_of
 from memory.store.keys import Scope
+from memory.store.tasks import in_turns
 from memory.text.message_lines import calendar_day, days_of, written_day
 from memory.text.untrusted_text import escaped, one_line
 
@@ -25,10 +26,15 @@ _MIN_LETTERS = 5
 _MAX_TIMES = 6
 
 
-def is_of_kind(fact: Fact, kind: str) -> bool:
-    """Return whether a fact is of a kind by its name, or has its words; "" stands for all."""
+async def of_kind(facts: Sequence[Fact], kind: str) -> list[Fact]:
+    """Return the facts of a kind by its name, and those that have its words; "" stands for all.
+
+    Other turns go on meanwhile: to read the words of ten thousand facts takes 100 ms.
+    """
     asked = set(terms_of(words_of(kind), _ENGLISH))
-    return not asked or asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
+    texts = (f"{fact.kind} {fact.text}" for fact in facts)
+    are_alike = (not asked or asked <= {*terms_of(words_of(text), _ENGLISH)} for text in texts)
+    return list(compress(facts, await in_turns(are_alike)))
 
 
 def named_kinds(question: str, facts: Iterable[Fact]) -> set[str]:

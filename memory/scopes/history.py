@@ -12,7 +12,7 @@ from secrets import token_hex
 from time import time
 
 from memory.message import Message
-from memory.scopes.fact_lists import is_of_kind, known_facts, with_facts
+from memory.scopes.fact_lists import known_facts, of_kind, with_facts
 from memory.scopes.log import UNKNOWN, Cursor, Delta, stored_fields
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -235,7 +235,7 @@ class ChatHistory:
     ) -> list[SearchResult]:
         """Return the newest `k` messages that facts of a kind rest on; not off the record."""
         facts = known_facts(await self._facts(), self._here)
-        sources = (each for fact in facts if is_of_kind(fact, kind) for each in fact.sources)
+        sources = (each for fact in await of_kind(facts, kind) for each in fact.sources)
         seqs = {each.seq for each in sources if each.tag == self.conversation.tag}
         await self.fill()
         stream = self._stream

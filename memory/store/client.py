@@ -48,7 +48,7 @@ class RedisClient:
         redis.set_response_callback("INFO", lambda response, **_: response)
         self.round_trips = 0  # a pipeline counts once
         self.max_connections = max_connections
-        # Of a Cluster, a pipeline goes to several nodes, one command after another.
+        # On a Cluster a pipeline goes to several nodes, one command after another.
         self.is_cluster = isinstance(redis, RedisCluster)
         self._redis = redis
         self._free = asyncio.Semaphore(max_connections)
@@ -239,7 +239,7 @@ class RedisClient:
     async def _replies(self, commands: Sequence[Command]) -> list[Reply]:
         """Return replies; an error of the server stands in the place of its reply.
 
-        Without the SDK's own pipeline, which takes twice as many calls of functions.
+        The SDK's own pipeline is not used, because it calls twice as many functions.
         """
         redis: Any = self._redis
         if self.is_cluster:  # one command alone, see `pipeline`
@@ -250,7 +250,7 @@ class RedisClient:
         pool = redis.connection_pool
         connection = pool.get_available_connection()
         try:
-            # Data of an earlier command, or the end of the stream: the connection is of no use.
+            # A connection that was closed, or has data left of an earlier command, is made again.
             if not connection.is_connected or await connection.can_read():
                 async with asyncio.timeout(SOCKET_TIMEOUT_S):
                     await pool.ensure_connection(connection)
@@ -324,7 +324,7 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
 
 
 async def _sent(redis: Redis, connection: Any, commands: Sequence[Command]) -> list[Reply]:
-    """Send commands, packed in C, over a connection that is silent for at most a few seconds."""
+    """Return replies, errors among them; raise `TimeoutError` if none comes for some seconds."""
     now, replies = asyncio.get_running_loop().time, list[Reply]()
     async with asyncio.timeout(SOCKET_TIMEOUT_S) as limit:
         packed = [piece for command in commands for piece in _pack(*command)]

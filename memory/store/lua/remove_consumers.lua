@@ -1,10 +1,11 @@
 -- Uses: consumers
--- KEYS[1]: a ready queue. ARGV[1], a JSON object: `group`, `idle_ms`, and `only`, a consumer's name, or nothing for all.
--- Removes consumers that have no pending wake-up and were idle for so long. Answers how many.
+-- KEYS[1]: a ready queue. ARGV[1], a JSON object: `group`; `idle_ms`, or `only`, the name of one consumer.
+-- Removes the consumers that were idle for so long, or only that one; none that has a pending wake-up. Answers how many.
 local request, removed = cjson.decode(ARGV[1]), 0
 for _, consumer in ipairs(consumers_of(KEYS[1], request.group)) do
-  local is_meant = not request.only or request.only == consumer.name
-  if is_meant and consumer.pending == 0 and consumer.idle > request.idle_ms then
+  local is_meant = consumer.name == request.only
+  if not request.only then is_meant = consumer.idle > request.idle_ms end
+  if is_meant and consumer.pending == 0 then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], request.group, consumer.name)
     removed = removed + 1
   end
