@@ -41,7 +41,7 @@ _MAX_ADDED: Final = 2**18
 _ADDED_SHARE: Final = 4
 """The same while records are added: settling all of a long conversation at once takes memory."""
 _MIN_LETTERS: Final = 5
-"""Letters of the shorter one of two words that are similar."""
+"""A term must have so many letters to be similar to another one."""
 
 
 class Postings:
@@ -59,11 +59,11 @@ class Postings:
         self._clear_new()
 
     def similar(self, forms: Sequence[str]) -> list[str]:
-        """Return the terms that an unknown word may stand for; it has these forms.
+        """Return the terms that an unknown word may stand for; `forms` are its possible stems.
 
-        They begin or end with one of them, or the other way round: so a part of a compound finds
-        the compound. If there are none, they are spelled nearly the same (`slips_of`). Words of
-        fewer than five letters say too little.
+        A term begins or ends with a form, or a form with a term: so a part of a compound finds the
+        compound. If there is none, it is one of the `slips_of` a form. Forms and terms have at
+        least five letters and nothing but letters.
         """
         long = tuple(each for each in forms if len(each) >= _MIN_LETTERS and each.isalpha())
         if not long:
@@ -169,7 +169,7 @@ _FEW: Final = 3
 """A word that at most three records have, and at most half of them, is rare in any conversation."""
 
 _MAX_PARTS: Final = 8
-"""For so many unknown words of a question similar words are looked for, among all terms."""
+"""Similar terms are looked for, for so many unknown words of a question at most."""
 
 _MAX_WORDS: Final = 50_000
 """So many words are known while records are added; a text of made-up words has more."""

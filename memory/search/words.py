@@ -276,16 +276,16 @@ def asked_terms(words: Sequence[str], spoken: dict[str, frozenset[str]]) -> list
 
 @functools.cache
 def _letters_of(script: str) -> frozenset[str]:
-    """Return the letters that function words of this script have, at most about a hundred."""
+    """Return the letters of this script that its function words have, at most about a hundred."""
     words = (FUNCTION_WORDS[code] for code in LANGUAGES_OF_SCRIPT.get(script, ()))
     return frozenset(filter(str.isalpha, "".join(chain.from_iterable(words))))
 
 
 def slips_of(word: str) -> Iterator[str]:
-    """Yield what a word may be with a slip ("recieve") or as others spell it ("color").
+    """Yield the word, and what it may be with a typo ("recieve") or in another spelling ("color").
 
-    It has one letter more or less, or two neighboring letters in the other order; the first two
-    letters stay. A word with another letter is not meant: Marina is not Marisa.
+    A letter (of `_letters_of`) is added or left out, or two neighbors change places. The first two
+    letters stay, and no letter becomes another one: Marina is not Marisa.
     """
     letters = _letters_of(script_of(word))
     for at in range(2, len(word) + 1):

@@ -1,10 +1,10 @@
-"""One MCP server: its tools are listed, and called, each time over a connection of its own.
+"""Lists and calls the tools of one MCP server, each time over a new connection.
 
-The only file that speaks MCP. All that a server sends is bounded while it is read. No text of an
-error leaves this file, because it may hold an address or words of a person.
+The only file that speaks MCP. All that a server sends is bounded while it is read. The text of an
+exception never leaves this file, because it may hold an address or words of a person.
 
-Of a server that we start as a command, the library keeps a line of any length in memory; ours does
-not.
+If a server is a command, the library would keep a line of any length in memory. So `started` takes
+the place of the library's own client for commands.
 """
 
 import asyncio
@@ -38,22 +38,23 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 
 MAX_BYTES = 8 * 2**20
-"""The bytes that a server may send over one connection; a file of 5 MB takes 6.7 MB of them."""
+"""The bytes that a server may send over one connection; in base64 a file of 5 MB takes 6.7 MB."""
 _MAX_VALUES = 100_000
-"""Values of JSON and lines of one connection, roughly; each takes up to 500 bytes of memory."""
+"""Values of JSON and lines of one connection. Each takes up to 500 bytes of memory. Commas, opening
+brackets and line ends are counted, also those inside texts."""
 _MAX_REQUESTS = 100
-"""A server may make us connect again, and may send requests that we must answer."""
+"""HTTP requests of one connection: a server may make us connect again, or ask something itself."""
 _MAX_TOOLS_OF_PAGE, _MAX_FIELDS = 256, 16
-"""The tools of one page that are looked at, and the fields beside them."""
+"""The first tools of a page are kept; of the fields beside them, the library's check gets a few."""
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
-"""At most two connections hold more than that at once; others wait."""
+"""So many connections may have sent more than `_LARGE_BYTES`; others wait before they read on."""
 _LARGE: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 _MAX_PAGES = 8
 _MAX_FILES = 10
 _MAX_NAME_CHARS = 300
 _MAX_CHARS = 100_000
-"""Only this beginning of a result is read; the toolbox then shortens it to the limit of a tool."""
+"""Only this beginning of a text is kept; the toolbox then shortens it to the limit of a tool."""
 
 # These log what servers send.
 for _name in ("mcp", "client"):
@@ -61,11 +62,11 @@ for _name in ("mcp", "client"):
 
 
 class ServerAway(Exception):
-    """Raised if a server cannot be reached, does not answer in time, or does not speak MCP."""
+    """Raised if the tools of a server cannot be listed, for whatever reason."""
 
 
 class _Connection:
-    """Counts what one connection reads; large answers wait until few others are in memory."""
+    """Counts what one connection reads; a large one waits until few others are in memory."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -74,11 +75,11 @@ class _Connection:
         self._nbytes = self._values = self.requests = 0
 
     async def take(self, piece: bytes) -> bool:
-        """Count a piece; return false if the server has sent too much."""
+        """Count a piece, and wait if it is much; return false if the server has sent too much."""
         self._nbytes += len(piece)
         self._values += sum(map(piece.count, (b",", b"[", b"{", b"\n")))
         if self._nbytes > _LARGE_BYTES:
-            async with self._lock:  # two answers of one connection share its slot
+            async with self._lock:  # two answers that come at once take one slot
                 self._has_slot = self._has_slot or await self._slots.acquire()
         return self._nbytes <= MAX_BYTES and self._values <= _MAX_VALUES
 
@@ -103,7 +104,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Ends an answer that is too large, and takes no packed ones: these could unpack to more."""
+    """Ends an answer that is too large, and takes no compressed ones, which could become larger."""
 
     def __init__(self, connection: _Connection) -> None:
         super().__init__(verify=trusted())
@@ -112,12 +113,12 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self._connection.requests += 1
         if self._connection.requests > _MAX_REQUESTS:
-            raise httpx2.RemoteProtocolError("the server asks for too much", request=request)
+            raise httpx2.RemoteProtocolError("too many requests", request=request)
         request.headers["accept-encoding"] = "identity"
         response = await super().handle_async_request(request)
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            raise httpx2.RemoteProtocolError("the answer is packed", request=request)
+            raise httpx2.RemoteProtocolError("the answer is compressed", request=request)
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _BoundedStream(response.stream, self._connection)
         return response
@@ -132,7 +133,7 @@ class OutsideServer:
         self._timeout_s = timeout_s
 
     async def list_tools(self, max_tools: int) -> list[types.Tool]:
-        """Return the first `max_tools` valid tools, and perhaps a few more; raise `ServerAway`."""
+        """Return valid tools page by page, until there are `max_tools`; raise `ServerAway`."""
         found: list[types.Tool] = []
         try:
             async with self._connected() as client:
@@ -152,19 +153,19 @@ class OutsideServer:
         params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
         try:
             async with self._connected() as client:
-                # `Client.call_tool` would list all tools of the server after each call.
+                # Over a new connection, `Client.call_tool` would list all tools after the call.
                 result = await client.session.send_request(
                     types.CallToolRequest(params=params), types.CallToolResult
                 )
         except Exception as error:  # noqa: BLE001 - as above
             match _innermost(error):
                 case TimeoutError():
-                    why = "did not answer in time; it may have done it or not"
-                case MCPError():
+                    why = "did not answer in time"
+                case MCPError():  # also if the connection ends while we wait
                     why = "refused the call or sent an answer that cannot be used"
                 case _:
-                    why = "cannot be reached; it may have done it or not"
-            raise ToolError(f"the server {self.name} {why}") from None
+                    why = "cannot be reached"
+            raise ToolError(f"the server {self.name} {why}; it may have done it or not") from None
         text = "\n".join(filter(None, map(_shown, result.content)))[:_MAX_CHARS]
         if result.is_error:
             raise ToolError(f"the tool says: {text}")
@@ -200,9 +201,9 @@ class OutsideServer:
 
 
 class _ValidTools:
-    """Passes on what a server sends, but no tool of a wrong shape.
+    """Passes on what a server sends, but of a page only the first tools, and none of a wrong shape.
 
-    For one such tool the library would refuse the whole list.
+    Because of one such tool, the library would refuse the whole list.
     """
 
     def __init__(self, sent: "FromServer") -> None:
@@ -222,8 +223,8 @@ class _ValidTools:
         message = await anext(self._sent)
         match message:
             case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
-                # A version may require fields beside the tools. Long fields are left out here; the
-                # library reads them once.
+                # A version may require fields beside the tools. Those that hold others are left out
+                # here, because each tool is checked alone. The library checks the whole list later.
                 short = (pair for pair in result.items() if isinstance(pair[1], str | int))
                 beside = dict(islice(short, _MAX_FIELDS))
                 tools = tools[:_MAX_TOOLS_OF_PAGE]
@@ -271,14 +272,14 @@ def _file(content: types.ContentBlock) -> OutgoingFile | None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the first cause inside the groups that task groups raise."""
+    """Return the first exception inside the groups that task groups raise."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 _GRACE_S = 0.5
-"""After its input was closed, a server has this long to end by itself."""
+"""A server may take so long to end after its input was closed."""
 
 FromServer = MemoryObjectReceiveStream[SessionMessage | Exception]
 
@@ -289,8 +290,8 @@ async def started(
 ) -> AsyncIterator[tuple[FromServer, MemoryObjectSendStream[SessionMessage]]]:
     """Start a command and end it with the block; raise `OSError` if it cannot be started.
 
-    More than `MAX_BYTES` or too many values end the connection. The command gets the variables of
-    `env`, and of ours only a few harmless ones such as PATH. Its error output is dropped.
+    Too many bytes or values, or a line that is no message, end the connection. The command gets the
+    variables of `env` and a few harmless ones of ours, such as PATH. Its error output is dropped.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -340,7 +341,7 @@ async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMe
 
 
 async def _end(process: Process) -> None:
-    """Close the input, then kill the process and all that it has started."""
+    """Close the input and wait a moment, then kill the process and its group."""
     assert process.stdin  # noqa: S101 - it was started with a pipe
     process.stdin.close()
     with anyio.CancelScope(shield=True):

@@ -370,8 +370,8 @@ async def test_a_server_that_goes_away_or_changes_is_explained(
         shop.result = "x" * (MAX_BYTES + 1)
         too_large = await output(tools, tokens, context, "shop__price")
         assert too_large.startswith("Error: the server shop refused the call or sent an answer")
-        shop.is_silent = True
-        hurried = OutsideServer(McpServer("shop", server.address), 0.5)
+        assert too_large.endswith("; it may have done it or not")
+        shop.is_silent, hurried = True, OutsideServer(McpServer("shop", server.address), 0.5)
         with pytest.raises(ToolError, match="did not answer in time"):
             await hurried.call("price", {"thing": "stamp"})
     away = await output(tools, tokens, context, "shop__price")
