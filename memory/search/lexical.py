@@ -40,8 +40,8 @@ _NEW_SHARE: Final = 128
 _MAX_ADDED: Final = 2**18
 _ADDED_SHARE: Final = 4
 """The same while records are added: settling all of a long conversation at once takes memory."""
-_MIN_LETTERS: Final = 5
-"""A term must have so many letters to be similar to another one."""
+_MAX_SIMILAR: Final = 100  # each takes 20 us, and thousands of made-up words may begin alike
+_MIN_LETTERS: Final = 5  # of terms and forms that may be similar
 
 
 class Postings:
@@ -74,10 +74,11 @@ class Postings:
             for letters in range(_MIN_LETTERS, len(form))
             for end in (form[:letters], form[-letters:])
         }
-        parts = sorted(each for each in ends if each in self.numbers)
-        parts += (t for t in self.numbers if t.startswith(long) or t.endswith(long))
+        longer = (each for each in self.numbers if each.startswith(long) or each.endswith(long))
+        if parts := [*sorted(end for end in ends if end in self.numbers), *longer]:
+            return parts[:_MAX_SIMILAR]
         near = {slip for form in long for slip in slips_of(form) if slip in self.numbers}
-        return parts or sorted(each for each in near if len(each) >= _MIN_LETTERS)
+        return sorted(each for each in near if len(each) >= _MIN_LETTERS)
 
     def extend(self, records: Numbers, terms: Numbers, counts: Numbers) -> None:
         """Add the mentions of new records: record, number of the term, and how often it has it.

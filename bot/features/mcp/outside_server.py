@@ -15,7 +15,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from itertools import islice
+from itertools import compress, islice
 from typing import Any, Self
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -36,6 +36,7 @@ from bot.features.mcp.settings import McpServer
 from bot.http_client import HttpClient, trusted
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
+from memory.store.tasks import in_turns
 
 MAX_BYTES = 8 * 2**20
 """The bytes that a server may send over one connection; in base64 a file of 5 MB takes 6.7 MB."""
@@ -201,10 +202,7 @@ class OutsideServer:
 
 
 class _ValidTools:
-    """Passes on what a server sends, but of a page only the first tools, and none of a wrong shape.
-
-    Because of one such tool, the library would refuse the whole list.
-    """
+    """Leaves out tools of a wrong shape: for one of them the library would refuse the list."""
 
     def __init__(self, sent: "FromServer") -> None:
         self._sent = sent
@@ -223,12 +221,11 @@ class _ValidTools:
         message = await anext(self._sent)
         match message:
             case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
-                # A version may require fields beside the tools. Those that hold others are left out
-                # here, because each tool is checked alone. The library checks the whole list later.
+                # A version may require fields beside the tools; the short ones do for this check.
                 short = (pair for pair in result.items() if isinstance(pair[1], str | int))
                 beside = dict(islice(short, _MAX_FIELDS))
-                tools = tools[:_MAX_TOOLS_OF_PAGE]
-                result["tools"] = [each for each in tools if self._takes(beside, each)]
+                valid = (self._takes(beside, each) for each in tools[:_MAX_TOOLS_OF_PAGE])
+                result["tools"] = list(compress(tools, await in_turns(valid, 16)))
         return message
 
     def _takes(self, beside: Mapping[str, object], tool: object) -> bool:

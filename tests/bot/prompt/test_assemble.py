@@ -50,14 +50,12 @@ def message_of(text: str = "And now?") -> Message:
     return Message(0, 0, "user", text, NOW, sender_name="Anna")
 
 
-_BACKGROUND = [field.name for field in fields(Background)]
-
-
 def context_of(message: Message, steps: Sequence[CompletedStep] = (), **parts: Any) -> AgentContext:
     """Return a context of these parts; its history is never read."""
     call, history = CallContext(HERE, Person(7), NOW), cast("ChatHistory", None)
     call = replace(parts.pop("call_context", call), query=message.text)
-    background = Background(**{name: parts.pop(name) for name in _BACKGROUND if name in parts})
+    names = [field.name for field in fields(Background) if field.name in parts]
+    background = Background(**{name: parts.pop(name) for name in names})
     context = AgentContext(call, history, message, background=background, **parts)
     context.completed_steps += steps
     return context

@@ -29,10 +29,9 @@ WINDOW = (
 )
 
 
-def context(*replies: RepliedTo, **parts: Any) -> AgentContext:
+def context(*replies: RepliedTo, speakers: Any = None, **parts: Any) -> AgentContext:
     history = cast("ChatHistory", None)
     call = CallContext(Scope.of_chat(7), Person(), NOW)
-    speakers = parts.pop("speakers", None)
     background = Background(replies=replies, **parts)
     return AgentContext(call, history, ASKED, background=background, speakers=speakers)
 
