@@ -24,7 +24,7 @@ import httpx2
 import orjson
 from httpx2 import ByteStream
 
-from bot.http_client import read_within, trusted
+from bot.http_client import IDLE_S, read_within, trusted
 from bot.model.call import WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
@@ -46,8 +46,10 @@ if TYPE_CHECKING:
 RETRIES = 1
 _CONNECT_S = 5
 _NO_KEY = "none"  # the SDK insists on a key; a server of one's own may need none
-# The same limits as in the SDK's own client.
-_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+# The same numbers as in the SDK's own client.
+_LIMITS = httpx2.Limits(
+    max_connections=1000, max_keepalive_connections=100, keepalive_expiry=IDLE_S
+)
 _WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
 _CONNECTION_CODES = {socket.gaierror: "dns", ConnectionRefusedError: "connection_refused"}
 _NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the content

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import httpx2
 
-from bot.http_client import HttpClient, read_within, trusted
+from bot.http_client import IDLE_S, HttpClient, read_within, trusted
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of, lost
 from memory.behaviors.tool_output import OutgoingFile
 
@@ -93,7 +93,7 @@ class TelegramClient:
             verify=trusted(),
             follow_redirects=False,
             timeout=httpx2.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),
-            limits=httpx2.Limits(max_connections=_POOL_SIZE),
+            limits=httpx2.Limits(max_connections=_POOL_SIZE, keepalive_expiry=IDLE_S),
         )
 
     async def call(

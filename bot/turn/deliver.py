@@ -140,8 +140,8 @@ class Deliverer:
             try:
                 in_doubt, to = await self._send(to, rich, partial(mark, 0, sent))
                 sent, first = (in_doubt,), outbox.rich_parts
-            except OutcomeUnknown:
-                log.warning("delivery unknown", part=0)
+            except OutcomeUnknown as error:
+                log.warning("delivery unknown", part=0, reason=str(error))
                 outcome, first = "unknown", outbox.rich_parts
             except (BadToken, Blocked, Refused) as error:  # the plain parts show which it is
                 log.info("rich message refused", reason=type(error).__name__)
@@ -159,8 +159,8 @@ class Deliverer:
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
                 return Delivery("undeliverable", sent, to.chat_id, in_doubt=0)
-            except OutcomeUnknown:
-                log.warning("delivery unknown", part=number)
+            except OutcomeUnknown as error:
+                log.warning("delivery unknown", part=number, reason=str(error))
                 outcome, in_doubt, edited = "unknown", 0, 0
                 continue
             if sent_id:

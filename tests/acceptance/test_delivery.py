@@ -168,7 +168,7 @@ async def test_a_table_is_sent_rich_and_at_once_plain_if_that_is_refused(rig: Ri
 
     faults.add(Hang(30), method=RICH)
     await ben.say(bens, "Show me my boats")
-    await rig.bot.wait_for_log("delivery unknown")
+    await rig.bot.wait_for_log("delivery unknown", reason="timeout")
     assert (await rig.ask(ben, bens, "Hello")).text == "All right."
     assert len(bens.replies) == 1
     assert len(rig.telegram.calls_to(RICH)) == 3
