@@ -7,7 +7,6 @@ an operator's last `/start` or admin command. Features send people announcements
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import structlog
 
@@ -25,8 +24,6 @@ from memory.scopes.sources import never_erased
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
-
-_MUTED = "1"
 
 
 class OperatorNotices:
@@ -91,14 +88,6 @@ class Mute(Field):
     by_update: int
 
     without = never_erased
-
-    def _stored(self) -> str:
-        return f"{_MUTED if self.is_muted else ''}|{self.by_update}"
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        muted, _, update = stored.partition("|")
-        return cls(muted == _MUTED, int(update))
 
 
 def mutes(person: ScopeMemory) -> bool:

@@ -60,11 +60,12 @@ class BehaviorState(Field):
 
     PREFIX = "behavior_state"
     KEY = "behavior"
+    NEEDS = "text"
     behavior: str
-    text: str
     # It may rest on every message up to this; 0 in a person's scope, where every erasure takes it.
     last_seq: int = 0
     is_untrusted: bool = False  # untrusted text has ever gone into it
+    text: str = ""
 
     def without(self, erased: Erased) -> Self | None:
         """Keep the state if all erased messages are newer, or those of another conversation."""
@@ -72,14 +73,6 @@ class BehaviorState(Field):
         is_of_messages = bool(erased.seqs) and not erased.sender_id
         stays = are_newer and is_of_messages if erased.is_here else True
         return self if self.last_seq and stays else None
-
-    def _stored(self) -> str:
-        return f"{self.last_seq}|{int(self.is_untrusted)}|{self.text}" if self.text else ""
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        last_seq, is_untrusted, text = stored.split("|", 2)
-        return cls(key, text, int(last_seq), is_untrusted == "1")
 
 
 class CannotStore(ToolError):

@@ -239,9 +239,6 @@ class LearningMode(StoredField):
 
     without = never_erased
 
-    def _stored(self) -> str:
-        return self.mode
-
     @classmethod
     def _read(cls, _: str, stored: str) -> Self:
         return cls(next((mode for mode in MODES if mode == stored), "explicit"))

@@ -67,7 +67,7 @@ class Progress:
     def state(self, behavior: LearningBehavior) -> BehaviorState:
         """Return the state of an operator's behavior, an empty one at first."""
         name = behavior.name
-        return self.target(behavior).get(BehaviorState, name) or BehaviorState(name, "")
+        return self.target(behavior).get(BehaviorState, name) or BehaviorState(name)
 
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""
@@ -80,7 +80,7 @@ class Progress:
             fields += (State(learned.state), StateUntrusted(learned.is_untrusted))
         elif learned.state is not None:
             last = learned_up_to if target is self.here else 0
-            fields.append(BehaviorState(behavior.name, learned.state, last, learned.is_untrusted))
+            fields.append(BehaviorState(behavior.name, last, learned.is_untrusted, learned.state))
         return Write(learned.entries, fields, learned_from=source)
 
     def after_failure(self, behavior: LearningBehavior, feedback: str = "") -> Write:

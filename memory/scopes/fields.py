@@ -6,7 +6,7 @@ field survives an erasure unnoticed.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar, get_origin
 
 from memory.scopes.sources import Erased, never_erased, register
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
@@ -17,13 +17,16 @@ class Field:
 
     A subclass sets `PREFIX` and defines `without`. `KEY` names the attribute that distinguishes
     fields of one kind, "" if there is only one. The other attributes are stored in their order,
-    with `|` between them; one that is no text, number or bool needs `_stored` and `_read`.
+    with `|` between them. They are texts, numbers, bools and tuples of words; any other type needs
+    `_stored` and `_read`. Those that an older version has not stored have their defaults. If the
+    attribute that `NEEDS` names is empty, the field is removed.
     """
 
     __slots__ = ()
 
     PREFIX: ClassVar[str]
     KEY: ClassVar[str] = ""
+    NEEDS: ClassVar[str] = ""
     KINDS: ClassVar[dict[str, type["Field"]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -55,17 +58,19 @@ class Field:
         return cls._read(key, stored)
 
     def _stored(self) -> str:
-        values = (getattr(self, name) for name in _types(type(self)) if name != self.KEY)
-        return "|".join(map(_text, values))
+        if self.NEEDS and not getattr(self, self.NEEDS):
+            return ""
+        values = [getattr(self, name) for name in _types(type(self)) if name != self.KEY]
+        return "|".join(map(_text, values)) if values else "1"
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
         types = _types(cls)
         names = [name for name in types if name != cls.KEY]
-        values = dict(zip(names, stored.split("|", len(names) - 1), strict=True))
+        values = dict(zip(names, stored.split("|", len(names) - 1), strict=False))
         if cls.KEY:
             values[cls.KEY] = key
-        return cls(**{name: types[name](value) for name, value in values.items()})
+        return cls(**{name: _value(types[name], stored) for name, stored in values.items()})
 
 
 def _types(kind: Any) -> dict[str, Any]:
@@ -75,7 +80,15 @@ def _types(kind: Any) -> dict[str, Any]:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "1" if value else ""
+    if isinstance(value, tuple):
+        return " ".join(value)
     return f"{value:.0f}" if isinstance(value, float) else str(value)
+
+
+def _value(kind: Any, stored: str) -> object:
+    if kind is bool:
+        return stored == "1"
+    return tuple(stored.split()) if get_origin(kind) is tuple else kind(stored)
 
 
 F = TypeVar("F", bound=Field)
@@ -157,6 +170,7 @@ class Failures(Field):
 
     PREFIX = "failures"
     KEY = "learner"
+    NEEDS = "count"
     learner: str  # named as in `Watermark`
     count: int = 0
     again_at: float = 0  # Unix seconds
@@ -166,14 +180,6 @@ class Failures(Field):
         """Keep the numbers."""
         return replace(self, feedback="")
 
-    def _stored(self) -> str:
-        return f"{self.count}|{self.again_at:.0f}|{self.feedback}" if self.count else ""
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        count, again_at, feedback = (*stored.split("|", 2), "", "")[:3]
-        return cls(key, int(count or 0), float(again_at or 0), feedback)
-
 
 @dataclass(frozen=True, slots=True)
 class LearningPause(Field):
@@ -181,15 +187,13 @@ class LearningPause(Field):
 
     PREFIX = "pause"
     KEY = "task"
+    NEEDS = "failures"
     task: str  # what needs the model
     failures: int = 0
     again_at: float = 0  # Unix seconds
     model: str = ""
 
     without = never_erased
-
-    def _stored(self) -> str:
-        return f"{self.failures}|{self.again_at:.0f}|{self.model}" if self.failures else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from bot.commands.notices import mutes
 from bot.commands.sentences import Sentences
@@ -37,18 +36,10 @@ class Hinted(Field):
     """In a person's scope: the hints that they need no more, and when they got the last one."""
 
     PREFIX = "hinted"
-    names: tuple[str, ...] = ()
     last_at: int = 0  # Unix seconds
+    names: tuple[str, ...] = ()
 
     without = never_erased
-
-    def _stored(self) -> str:
-        return f"{self.last_at}|{' '.join(self.names)}"
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        last_at, _, names = stored.partition("|")
-        return cls(tuple(names.split()), int(last_at))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +94,7 @@ class HintNote:
             is_new = name not in given.names and (not at or at - given.last_at >= _BETWEEN_S)
             if not is_new:
                 return None
-            return Write(fields=[Hinted((*given.names, name), at or given.last_at)])
+            return Write(fields=[Hinted(at or given.last_at, (*given.names, name))])
 
         await self.scopes.update(person, decide)
         return is_new

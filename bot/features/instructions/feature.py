@@ -43,6 +43,7 @@ class Instructions(Field):
     """The instructions of a conversation; `set_at` is in Unix seconds."""
 
     PREFIX = "instructions"
+    NEEDS = "text"
     sender_id: int
     set_at: float
     text: str
@@ -50,9 +51,6 @@ class Instructions(Field):
     def without(self, erased: Erased) -> Self | None:
         """Erase them together with the person who set them."""
         return None if erased.takes_from(self.sender_id, self.set_at) else self
-
-    def _stored(self) -> str:
-        return f"{self.sender_id}|{self.set_at:.0f}|{self.text}" if self.text else ""
 
 
 def instructions_in(here: ScopeMemory) -> str:

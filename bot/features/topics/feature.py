@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Self
 
 import structlog
 
@@ -117,13 +116,6 @@ class SharedTopic(Field):
     topic_id: int
 
     without = never_erased
-
-    def _stored(self) -> str:
-        return "1"
-
-    @classmethod
-    def _read(cls, key: str, _: str) -> Self:
-        return cls(int(key))
 
 
 def recalls_topics(facts: ScopeMemory) -> bool:

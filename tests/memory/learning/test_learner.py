@@ -73,7 +73,7 @@ async def test_entries_and_state_are_written_together_with_the_watermark(
     await talk_and_learn(memory, "one")
     scope_memory = await memory.scopes.read(HERE)
     assert [fact.text for fact in scope_memory.facts] == ["Ann counts"]
-    state = BehaviorState("notes", '{"n":2}', 2)
+    state = BehaviorState("notes", 2, text='{"n":2}')
     assert (scope_memory.get(BehaviorState, "notes"), scope_memory.state) == (state, "")
     assert scope_memory.watermark("notes") == 2
     found = await memory.scopes.search(Fact, scope_memory, "counts", 3)

@@ -93,12 +93,12 @@ async def test_its_state_goes_with_a_message_and_the_persons_with_any(
 
 
 def test_its_state_stays_if_only_newer_messages_go() -> None:
-    state = BehaviorState("meals", "soup", 4)
+    state = BehaviorState("meals", 4, text="soup")
     here = Erased(GROUP.tag, [5, 6])
     assert state.without(here) == state
     for erased in (replace(here, seqs=[4]), replace(here, sender_id=7), replace(here, seqs=[])):
         assert state.without(erased) is None
-    assert BehaviorState("meals", "soup").without(replace(here, is_here=False)) is None
+    assert BehaviorState("meals", text="soup").without(replace(here, is_here=False)) is None
 
 
 async def test_too_large_a_state_is_refused_and_told(memory: Memory, model: ScriptedModel) -> None:

@@ -57,7 +57,7 @@ THAT_REST_ON_THE_FIRST_MESSAGE = [
     ToolWrites("31", 1, (WANTED,)),
     WaitingWrite("nonce", 1, 1_000, "", WANTED),
     Kept("diary", "boat", 1, "Aurora"),
-    BehaviorState("diary", "a | b", 1, is_untrusted=True),
+    BehaviorState("diary", 1, is_untrusted=True, text="a | b"),
     Document("abc", "a.txt", "0f", 1, added_at=1_000, sender_id=ANN),
 ]
 NUMBERS_ONLY = [
@@ -93,6 +93,11 @@ def test_a_field_is_read_as_it_was_written(field: Field) -> None:
     here = ScopeMemory(GROUP)
     here.fields = {field.name: field.stored, "other": "x"}
     assert here.all(type(field)) == [field]
+
+
+def test_a_field_of_an_older_version_has_defaults_for_what_that_did_not_store() -> None:
+    assert read_field("failures:facts", "2") == Failures("facts", 2)
+    assert read_field("behavior_state:diary", "1|0|a") == BehaviorState("diary", 1, text="a")
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.KIND)
@@ -155,9 +160,7 @@ async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memo
     """The field might rest on what is erased."""
     await talk(memory, "one", conversation=GROUP)
     late = WaitingWrite("nonce", 1, 1_000, "", WANTED)
-    calls = 0
-
-    read = memory.scopes.read
+    read, calls = memory.scopes.read, 0
 
     async def decide(here: ScopeMemory):  # type: ignore[no-untyped-def]  # noqa: ANN202
         nonlocal calls
@@ -174,7 +177,7 @@ async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memo
 @pytest.mark.parametrize("missing", ["PREFIX", "without"])
 def test_what_is_stored_cannot_be_defined_without_its_rules(missing: str) -> None:
     """So a new one cannot survive an erasure unnoticed."""
-    body = {name: value for name, value in vars(Kept).items() if name in _REQUIRED}
+    body = {name: vars(Kept)[name] for name in ("PREFIX", "without")}
     with pytest.raises(TypeError, match="Pinned has the prefix of Kept"):
         type("Pinned", (Field,), body)
     assert Field.KINDS[Kept.PREFIX] is Kept
@@ -202,6 +205,3 @@ def test_a_kind_of_entry_keeps_its_class() -> None:
     with pytest.raises(TypeError, match="Fact has the kind of Fact"):
         type("Fact", (ScopeEntry,), {"KIND": "fact", "without": Kept.without})
     assert ScopeEntry.KINDS["fact"] is Fact
-
-
-_REQUIRED = ("PREFIX", "without")
