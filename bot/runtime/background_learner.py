@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import structlog
 
@@ -36,24 +37,18 @@ Returns false if it could not do all of it now, because of the rate limit of the
 """
 
 
+@dataclass(slots=True, eq=False)
 class BackgroundLearner:
     """Learns from a few conversations at once, from each in one task at a time."""
 
-    def __init__(
-        self,
-        learn: Learn,
-        after: Sequence[AfterLearning] = (),
-        observe: Observer = lambda _: None,
-        after_again_s: float = 2.0,
-    ) -> None:
-        self._learn_from = learn
-        self._after = after
-        self._observe = observe
-        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
-        self._after_again_s = after_again_s
-        self._is_stopping = asyncio.Event()
-        self._running: dict[Scope, asyncio.Task[None]] = {}
-        self._again: set[Scope] = set()
+    learn_from: Learn
+    after: Sequence[AfterLearning] = ()
+    observe: Observer = lambda _: None
+    after_again_s: float = 2.0
+    _slots: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_CONCURRENT))
+    _is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
+    _again: set[Scope] = field(default_factory=set)
 
     def learn(self, conversation: Scope) -> None:
         """Start learning from a conversation, or repeat it after the run under way; return at once.
@@ -89,15 +84,15 @@ class BackgroundLearner:
         try:
             async with self._slots:
                 began = LearningBegan(conversation)
-                learning = observed(self._observe, began, LearningEnded, "learned")
+                learning = observed(self.observe, began, LearningEnded, "learned")
                 with billed_to(conversation, payer), learning:
-                    done = await self._learn_from(conversation)
+                    done = await self.learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(done))
             for _ in range(_MAX_AFTER):  # again until all of it is done, or more is to be learned
-                if all([await after(conversation) for after in self._after]):
+                if all([await after(conversation) for after in self.after]):
                     break
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self._after_again_s):
+                    async with asyncio.timeout(self.after_again_s):
                         await self._is_stopping.wait()
                 if self._is_stopping.is_set() or conversation in self._again:
                     break

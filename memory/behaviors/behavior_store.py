@@ -8,7 +8,7 @@ stored while memory is off, or by a turn without an answer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import orjson
@@ -83,6 +83,7 @@ class CannotStore(ToolError):
     """
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class BehaviorStore:
     """The texts of one behavior, by name; behaviors do not see those of others.
 
@@ -90,25 +91,18 @@ class BehaviorStore:
     `is_personal` is that of the behavior: its state stands where its entries stand.
     """
 
-    def __init__(
-        self,
-        scopes: Scopes,
-        behavior: str,
-        knowledge_base: type[KnowledgeBase] | None = None,
-        *,
-        is_personal: bool = False,
-    ) -> None:
-        self._scopes = scopes
-        self._behavior = behavior
-        self._knowledge_base = knowledge_base
-        self._is_personal = is_personal
+    scopes: Scopes
+    behavior: str
+    knowledge_base: type[KnowledgeBase] | None = None
+    _: KW_ONLY
+    is_personal: bool = False
 
     async def read(self, call_context: CallContext) -> dict[str, str]:
         """Return the texts of this conversation by name, those that this turn stores included."""
-        here = await self._scopes.current(call_context.conversation)
-        found = stored_by_behaviors(here).get(self._behavior, {})
+        here = await self.scopes.current(call_context.conversation)
+        found = stored_by_behaviors(here).get(self.behavior, {})
         for write in (*here.waiting_writes, *(call_context.writes or ())):
-            if isinstance(write, Keep) and write.behavior == self._behavior:
+            if isinstance(write, Keep) and write.behavior == self.behavior:
                 found.pop(write.name, None)
                 if write.text:
                     found[write.name] = write.text
@@ -119,11 +113,11 @@ class BehaviorStore:
 
         Text of a hook that shows a state with `is_untrusted` must contain `UNTRUSTED_MARK`.
         """
-        if self._is_personal:  # a turn reads the person's scope only if somebody asks for it
-            here = await self._scopes.read(call_context.conversation.facts_scope)
+        if self.is_personal:  # a turn reads the person's scope only if somebody asks for it
+            here = await self.scopes.read(call_context.conversation.facts_scope)
         else:
-            here = await self._scopes.current(call_context.conversation)
-        return here.get(BehaviorState, self._behavior)
+            here = await self.scopes.current(call_context.conversation)
+        return here.get(BehaviorState, self.behavior)
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
         """Store a text under a name in place of an older one; "" removes it.
@@ -137,7 +131,7 @@ class BehaviorStore:
             raise CannotStore(f"more than {MAX_CHARS} characters")
         if text and name not in stored and len(stored) >= MAX_ENTRIES:
             raise CannotStore(f"more than {MAX_ENTRIES} entries")
-        call_context.writes.append(Keep(self._behavior, name, text))
+        call_context.writes.append(Keep(self.behavior, name, text))
 
     async def set_domain(self, call_context: CallContext, fields: Mapping[str, object]) -> None:
         """Set fields of a `knowledge_base` in the running state; None clears a field.
@@ -147,15 +141,15 @@ class BehaviorStore:
         """
         if call_context.writes is None:
             raise CannotStore("the turn has its answer already")
-        if self._knowledge_base is None:
+        if self.knowledge_base is None:
             raise CannotStore("no running state is kept here")
-        here = await self._scopes.current(call_context.conversation)
+        here = await self.scopes.current(call_context.conversation)
         wanted = SetDomain(orjson.dumps(fields).decode())
         state = here.state
         try:
             for write in (*here.waiting_writes, *call_context.writes, wanted):
                 if isinstance(write, SetDomain) and not write.asks_first:
-                    state = merged_domain(self._knowledge_base, state, write.fields)
+                    state = merged_domain(self.knowledge_base, state, write.fields)
         except DomainRefused as error:
             raise CannotStore(str(error)) from error
         call_context.writes.append(wanted)

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -112,25 +112,16 @@ class HalfRate:
             yield wait_s
 
 
+@dataclass(slots=True, eq=False)
 class Announcing:
     """Looks for an announcement in every worker; one worker at a time sends it."""
 
-    def __init__(
-        self,
-        announcements: Announcements,
-        chat: Chat,
-        permits: HalfRate,
-        admission: Admission,
-        sentences: Sentences,
-    ) -> None:
-        self._announcements = announcements
-        self._chat = chat
-        self._permits = permits
-        self._admission = admission
-        self._sentences = sentences
-        self._status = BroadcastStatus(chat, sentences)
-        self._settings = admission.settings
-        self._shown_at = 0.0
+    announcements: Announcements
+    chat: Chat
+    permits: HalfRate
+    admission: Admission
+    sentences: Sentences
+    _shown_at: float = field(default=0.0, init=False)
 
     async def run(self, news: asyncio.Event) -> None:
         """Send what operators have confirmed until cancelled; look at once when `news` is set."""
@@ -141,9 +132,9 @@ class Announcing:
 
         Return when to look again.
         """
-        if not await self._announcements.is_open():
+        if not await self.announcements.is_open():
             return _EVERY_S
-        if run := await self._announcements.take(self._settings.lease_s):
+        if run := await self.announcements.take(self.admission.settings.lease_s):
             try:
                 await self._carry_out(run)
             except LeaseLost:
@@ -154,11 +145,11 @@ class Announcing:
         return _OPEN_EVERY_S
 
     async def _carry_out(self, run: AnnouncementRun) -> None:
-        progress = await run.read()
+        progress, status = await run.read(), BroadcastStatus(self.chat, self.sentences)
         about = progress.announcement
         if progress.total is None:
-            await self._admission.members.refresh()  # this process may know nobody yet
-            serves = self._admission.serves_person
+            await self.admission.members.refresh()  # this process may know nobody yet
+            serves = self.admission.serves_person
             await run.collect(lambda chat: serves(chat) and chat != about.chat_id)
         # The outcome counts only for a chat that this run was given.
         chat = await run.next_chat(0, "unknown")
@@ -167,12 +158,12 @@ class Announcing:
             chat = await run.next_chat(chat, outcome, pause)
             if time.monotonic() - self._shown_at > _SHOW_EVERY_S:
                 self._shown_at = time.monotonic()
-                await self._status.show(await run.read())
+                await status.show(await run.read())
         if chat is None:
             return
         progress = await run.read()
         try:
-            await self._status.report(progress)
+            await status.report(progress)
         except TelegramError as error:
             log.warning("receipt postponed", reason=type(error).__name__)
             await run.close(error.retry_after_s if isinstance(error, FloodWait) else _TROUBLE_S)
@@ -182,10 +173,10 @@ class Announcing:
 
     async def _send(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
         """Send to one chat; if this worker is stopped meanwhile, store what has become of it."""
-        if await self._announcements.is_muted(chat):
+        if await self.announcements.is_muted(chat):
             return "muted", None
         try:
-            async for wait_s in self._permits.waits(chat):
+            async for wait_s in self.permits.waits(chat):
                 await asyncio.sleep(wait_s)
                 await run.renew()
         except FloodWait as ban:
@@ -205,18 +196,18 @@ class Announcing:
             raise
 
     async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
-        label = self._sentences.text(about.language, "buttons.mute")
+        label = self.sentences.text(about.language, "buttons.mute")
         message = CopiedMessage(about.chat_id, about.message_id, Button(label, f"{MUTE}:"))
         if not await run.open_chat(chat):
             return "later", None  # it was forgotten meanwhile
         try:
-            await self._chat.copy(chat, message, self._settings.send_timeout_s)
+            await self.chat.copy(chat, message, self.admission.settings.send_timeout_s)
         except TelegramError as error:
             outcome, pause = _sent(error)
             if pause:
                 log.warning("announcement waits", reason=type(error).__name__, wait_s=pause.wait_s)
             if isinstance(error, Refused) and error.reason in _SOURCE_GONE:
-                await self._announcements.stop(about.id, "source_gone")
+                await self.announcements.stop(about.id, "source_gone")
             return outcome, pause
         return "sent", None
 

@@ -5,7 +5,7 @@ Storing the same file twice changes nothing, so a repeated turn does no harm.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import PurePath
@@ -121,26 +121,18 @@ class DocumentList:
         return ListChange("lists.deleted")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class UploadStep:
     """Stores files; `learn` embeds what a conversation stores, in the background.
 
     Without `page_text` pages that are pictures are refused.
     """
 
-    def __init__(
-        self,
-        files: FileFetcher,
-        memory: Memory,
-        page_text: PageText | None,
-        sentences: Sentences,
-        learn: Callable[[Scope], None],
-    ) -> None:
-        self._files = files
-        self._library = Library(memory.store, memory.scopes)
-        self._tokens = memory.tokens
-        self._page_text = page_text
-        self._sentences = sentences
-        self._learn = learn
+    files: FileFetcher
+    memory: Memory
+    page_text: PageText | None
+    sentences: Sentences
+    learn: Callable[[Scope], None]
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Store the file; return what to say, or None if its caption is a question for the model.
@@ -152,15 +144,15 @@ class UploadStep:
         sent, conversation = request.last, history.conversation
         if sent.file is None:
             return None
-        language, say = request.language, self._sentences.say
+        language, say = request.language, self.sentences.say
         format_of(sent.file.name, sent.file.mime_type)  # before it is fetched
-        fetched = await self._files.fetch(request, sent.file, conversation)
+        fetched = await self.files.fetch(request, sent.file, conversation)
         try:
             put, scanned = await self._store(sent, sent.file, fetched.here, fetched.content)
         except NotWritten:
             raise LeaseLost(conversation.tag) from None
         log.info("file stored", passages=put.document.passages, is_new=put.is_new)
-        self._learn(conversation)
+        self.learn(conversation)
         if put.replaced:
             raise LeaseLost(conversation.tag)
         values = {"name": put.document.title, "passages": put.document.passages, **scanned}
@@ -168,7 +160,7 @@ class UploadStep:
         if not sent.text:
             return Outbox(request.to, say(language, *keys, **values))
         for key in keys[:-1]:
-            request.run.before += f"{self._sentences.text(language, key, **values)}\n\n"
+            request.run.before += f"{self.sentences.text(language, key, **values)}\n\n"
         return None
 
     async def _store(
@@ -185,20 +177,21 @@ class UploadStep:
         try:
             sections = await read_sections(content, format_, Limits())
         except NotRead as refusal:
-            if refusal.reason != "no_text" or format_ != "pdf" or self._page_text is None:
+            if refusal.reason != "no_text" or format_ != "pdf" or self.page_text is None:
                 raise
             digest = await asyncio.to_thread(sha256, content)
             origin = replace(origin, digest=digest.hexdigest())
             scan = await take_out(content)
-            sections = _stored(here, origin) or await read_scan(self._page_text, scan.pages)
+            sections = _stored(here, origin) or await read_scan(self.page_text, scan.pages)
             numbers = dict.fromkeys(each.place.removeprefix(PAGE) for each in sections)
             scanned = {"pages": ", ".join(numbers), "count": scan.count}
-        cut = await asyncio.to_thread(passages, sections, self._tokens)
+        cut = await asyncio.to_thread(passages, sections, self.memory.tokens)
         if len(cut) > MAX_PASSAGES:
             raise NotRead("too_long")
         if len(cut) > room_of(here, but=name):
             raise NotRead("full")
-        return await self._library.put(here, origin, cut), scanned
+        library = Library(self.memory.store, self.memory.scopes)
+        return await library.put(here, origin, cut), scanned
 
 
 def _stored(here: ScopeMemory, origin: Origin) -> list[Section]:

@@ -6,7 +6,7 @@ the file is fetched and read once more, in a turn; a repeated turn changes nothi
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from html import unescape
 from itertools import chain, count, islice
@@ -68,26 +68,19 @@ def feature(services: Services) -> Feature:
     return Feature(name="imports", commands=[command], file_steps={"document": imports.answer})
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Importing:
     """Asks about exports and lists, hears the answers, and stores what a person agreed to."""
 
-    def __init__(
-        self,
-        files: FileFetcher,
-        memory: Memory,
-        sentences: Sentences,
-        learn: Callable[[Scope], None],
-    ) -> None:
-        self._files = files
-        self._library = Library(memory.store, memory.scopes)
-        self._memory = memory
-        self._sentences = sentences
-        self._learn = learn
+    files: FileFetcher
+    memory: Memory
+    sentences: Sentences
+    learn: Callable[[Scope], None]
 
     async def say_how(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what can be sent; a list behind the command never comes here."""
         key = "import.only_private" if asked.is_group else "import.how"
-        return Answer(self._sentences.say(asked.sender.language, key))
+        return Answer(self.sentences.say(asked.sender.language, key))
 
     async def agree(
         self, pressed: ButtonPress, here: Scope, nonce: str, *, read_as: str = ""
@@ -96,21 +89,21 @@ class Importing:
 
         With `read_as` its turn reads it as a document, although it looks like a list.
         """
-        about = await self._memory.questions.check(here, nonce, "import", pressed.sender.id)
+        about = await self.memory.questions.check(here, nonce, "import", pressed.sender.id)
         if not about:
             return ()
         file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
         agreed_by = "" if read_as else nonce
         file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
         agreed = replace(message_of(pressed), kind="document", file=file)
-        if not await put_press(self._memory.mailbox, here, agreed):
+        if not await put_press(self.memory.mailbox, here, agreed):
             return ()
-        return self._sentences.say(pressed.sender.language, "import.storing")
+        return self.sentences.say(pressed.sender.language, "import.storing")
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Forget the question; nothing was stored but that."""
-        await self._memory.questions.withdraw(here, nonce, pressed.sender.id)
-        return self._sentences.say(pressed.sender.language, "import.refused")
+        await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
+        return self.sentences.say(pressed.sender.language, "import.refused")
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return the question or the confirmation; None for a file that holds no talks.
@@ -130,16 +123,16 @@ class Importing:
         may_be_talk = is_talk or (may_be_talk and not sent.is_group)
         if file.read_as == DOCUMENT or not may_be_talk:
             return None
-        fetched = await self._files.fetch(request, file, history.conversation)
+        fetched = await self.files.fetch(request, file, history.conversation)
         try:
             if not file.nonce:
                 return Outbox(request.to, await self._preview(sent, file, fetched))
             stored = await self._store(sent, file, fetched)
             log.info("export imported")
-            self._learn(history.conversation)
+            self.learn(history.conversation)
             return Outbox(request.to, stored)
         except NotConfirmed:
-            return Outbox(request.to, self._sentences.say(request.language, "clear.expired"))
+            return Outbox(request.to, self.sentences.say(request.language, "clear.expired"))
         except NotWritten:
             raise LeaseLost(history.conversation.tag) from None
         except NotRead as refusal:
@@ -161,23 +154,23 @@ class Importing:
         language, is_list = sent.sender.language, found.source == LIST
         if not found.passages:
             key = "import.list_known" if is_list else "import.known"
-            return self._sentences.say(language, key, source=found.source)
+            return self.sentences.say(language, key, source=found.source)
         described = [file.file_id, file.name, file.mime_type, file.nbytes, file.pasted]
         about = orjson.dumps(described).decode()
         verbs = ["import", "dont_import"]
         if is_list and not file.pasted:
             verbs.insert(1, "read_document")
         names = ("source", "talks", "messages", "facts", "known", "beyond")
-        first, last = (self._sentences.day(language, at) for at in (found.first_at, found.last_at))
+        first, last = (self.sentences.day(language, at) for at in (found.first_at, found.last_at))
         counts = {name: getattr(found, name) for name in names} | {"first": first, "last": last}
         keys = ["import.list_preview" if is_list else "import.preview"]
         dates = "import.one_day" if first == last else "import.dates"
         keys += [dates] * (bool(found.first_at) and not is_list)
         keys += ["import.some_known"] * bool(found.known) + ["import.beyond"] * bool(found.beyond)
         keys.append("import.list_ask" if is_list else "import.ask")
-        preview = self._sentences.say(language, *keys, **counts)
+        preview = self.sentences.say(language, *keys, **counts)
         question = Question("import", sent.sender.id, about)
-        return self._sentences.ask(language, preview, question, *verbs)
+        return self.sentences.ask(language, preview, question, *verbs)
 
     async def _store(
         self, sent: IncomingMessage, file: SentFile, fetched: Fetched
@@ -187,24 +180,25 @@ class Importing:
         Raise `NotConfirmed`, `NotRead`, and `NotWritten` if something was erased meanwhile.
         """
         language, sender_id, here = sent.sender.language, sent.sender.id, fetched.here
-        await self._memory.questions.check(here.scope, file.nonce, "import", sender_id)
+        await self.memory.questions.check(here.scope, file.nonce, "import", sender_id)
         found = await self._selected(sent, file, fetched)
         is_list = found.source == LIST
         if found.passages:
-            day = self._sentences.day(language, sent.sent_at)
+            day = self.sentences.day(language, sent.sent_at)
             key = "import.list_title" if is_list else "import.title"
-            title = unescape(self._sentences.text(language, key, source=found.source, date=day))
+            title = unescape(self.sentences.text(language, key, source=found.source, date=day))
             taken = {each.title for each in documents(here).values()}
             numbered = (f"{title} ({number})" for number in count(2))
             free = next(each for each in chain([title], numbered) if each not in taken)
             origin = Origin(
                 free, nbytes=file.nbytes, sender_id=sender_id, imported_from=found.source
             )
-            await self._library.put(here, origin, found.passages)
+            library = Library(self.memory.store, self.memory.scopes)
+            await library.put(here, origin, found.passages)
         keys = ["import.list_done" if is_list else "import.done"]
         keys += ["import.example"] * bool(found.passages)
         examples = " · ".join(_examples(found))
-        return self._sentences.say(language, *keys, source=found.source, examples=examples)
+        return self.sentences.say(language, *keys, source=found.source, examples=examples)
 
     async def _selected(self, sent: IncomingMessage, file: SentFile, fetched: Fetched) -> Selection:
         here, content = fetched.here, fetched.content
@@ -221,7 +215,7 @@ class Importing:
             for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
         }
         fitting = min(room, _MAX_PASSAGES)
-        found = await asyncio.to_thread(select, answer, known, fitting, self._memory.tokens)
+        found = await asyncio.to_thread(select, answer, known, fitting, self.memory.tokens)
         if found.beyond and not found.passages:
             raise NotRead("full")
         return found

@@ -233,7 +233,7 @@ class LivePage:
         return opened
 
     async def _state(self, request: Request) -> Response:
-        await self._reader.watch()
+        await self._reader.reports.watch()
         now = asyncio.get_running_loop().time()
         if now > self._watched_until:
             await asyncio.sleep(_FIRST_REPORTS_S)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from operator import attrgetter
 from time import time
 
@@ -24,32 +25,25 @@ _MAX_PEOPLE = 5
 _MAX_WAKE_UPS = 20
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LiveReader:
     """Reads the state of one bot."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        memory: Memory,
-        reports: ProcessReports,
-        name_of: Callable[[Scope], str],
-    ) -> None:
-        self.settings = settings
-        self.name_of = name_of
-        self.watch = reports.watch
-        self._reports = reports
-        self._memory = memory
-        self._budget = Budget(settings, memory.usage)
+    settings: Settings
+    memory: Memory
+    reports: ProcessReports
+    name_of: Callable[[Scope], str]
 
     async def read(self) -> dict[str, object]:
-        """Return the state as it is now, with the reports that `watch` asks for.
+        """Return the state as it is now, with the reports that `ProcessReports.watch` asks for.
 
         Only the template reads the values. Times are Unix seconds; errors and prompts of all
         processes come newest first. Raise `StoreError`.
         """
-        memory, prices = self._memory, self._budget.prices
+        memory, budget = self.memory, Budget(self.settings, self.memory.usage)
+        prices = budget.prices
         reports: list[ProcessReport] = []
-        for each in await self._reports.read():
+        for each in await self.reports.read():
             with suppress(ValidationError):  # one of another version may have another form
                 reports.append(_REPORT.validate_json(each))
         errors = [(error, report.process) for report in reports for error in report.errors]
@@ -73,7 +67,7 @@ class LiveReader:
             "samples": max((report.capacity for report in reports), key=len, default=()),
             "tokens": together(usage.sums).total,  # of this month
             "spent": prices.cost(usage.sums),
-            "budget": self._budget.amount,  # 0 means no limit
+            "budget": budget.amount,  # 0 means no limit
             "without_price": prices.missing(usage.sums) if prices else (),
             "people": people,
         }
