@@ -72,10 +72,7 @@ class BackgroundLearner:
     async def stop(self, grace_s: float) -> None:
         """Let running tasks finish within `grace_s`, then cancel them; a sweep learns the rest."""
         self._is_stopping.set()
-        running = list(self._running.values())
-        if running:
-            await asyncio.wait(running, timeout=grace_s)
-        await end_tasks(running)
+        await end_tasks(self._running.values(), grace_s)
 
     async def _learn(self, conversation: Scope) -> None:
         """Learn, then call what follows learning until all of it is done; log every error."""

@@ -7,6 +7,7 @@ it is sent once more, and the kind is asked again what to say. A task has a turn
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -63,42 +64,32 @@ def work_of(feature: Feature, scopes: Scopes) -> Sequence[Work]:
     return [UnlessMuted(each, scopes) if feature.says_unasked else each for each in feature.work]
 
 
+@dataclass(slots=True, eq=False)
 class WorkLoop:
     """Looks for due items in every worker, and does a few at once.
 
     `serves` says whether a person may use the bot in a chat; the items of others wait.
     """
 
-    def __init__(
-        self,
-        items: WorkItems,
-        kinds: Sequence[Work],
-        deliverer: Deliverer,
-        lease_s: float,
-        serves: Callable[[int, int], bool] = lambda _person, _chat: True,
-    ) -> None:
-        self._items = items
-        self._kinds = {each.kind: each for each in kinds}
-        self._deliverer = deliverer
-        self._lease_s = lease_s
-        self._serves = serves
-        self._doing: dict[tuple[Scope, str], asyncio.Task[None]] = {}
+    items: WorkItems
+    kinds: Sequence[Work]
+    deliverer: Deliverer
+    lease_s: float
+    serves: Callable[[int, int], bool] = lambda _person, _chat: True
+    _doing: dict[tuple[Scope, str], asyncio.Task[None]] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Do what becomes due until cancelled; then finish within a grace."""
         try:
             await repeat(self.check, "work", _EVERY_S)
         finally:
-            tasks = list(self._doing.values())
-            if tasks:
-                await asyncio.wait(tasks, timeout=_GRACE_S)
-            await end_tasks(tasks)
+            await end_tasks(self._doing.values(), _GRACE_S)
 
     async def check(self) -> float:
         """Begin to do what is due now; return when to look again. Raise `StoreError`."""
-        if (due_in_s := await self._items.due_in_s()) > 0:
+        if (due_in_s := await self.items.due_in_s()) > 0:
             return due_in_s
-        for due in await self._items.find_due(_MAX_CONCURRENT):
+        for due in await self.items.find_due(_MAX_CONCURRENT):
             if due not in self._doing and len(self._doing) < _MAX_CONCURRENT:
                 task = asyncio.create_task(self._serve(*due), name=f"work {due[1]}")
                 self._doing[due] = task
@@ -107,7 +98,7 @@ class WorkLoop:
     async def _serve(self, conversation: Scope, id_: str) -> None:
         with structlog.contextvars.bound_contextvars(conversation=conversation.tag, item=id_):
             try:
-                taken = await self._items.take(conversation, id_, self._lease_s)
+                taken = await self.items.take(conversation, id_, self.lease_s)
                 if taken is not None:
                     await self._send(taken)
             except (LeaseLost, StoreError) as error:
@@ -119,19 +110,19 @@ class WorkLoop:
 
     async def _send(self, taken: TakenWork) -> None:
         item = taken.item
-        kind = self._kinds.get(item.kind)
-        if kind is None or not self._serves(item.person, item.chat_id):
-            await self._items.postpone(taken, _PAUSE_S if kind else _UNKNOWN_PAUSE_S)
+        kind = next((each for each in self.kinds if each.kind == item.kind), None)
+        if kind is None or not self.serves(item.person, item.chat_id):
+            await self.items.postpone(taken, _PAUSE_S if kind else _UNKNOWN_PAUSE_S)
             return
-        next_due = item.due_after(self._items.now()) if item.is_open else 0
+        next_due = item.due_after(self.items.now()) if item.is_open else 0
         if item.sends >= _MAX_SENDS:
             if item.sends < BEGUN:
                 log.warning("work unknown", kind=item.kind)
-            await self._items.close(taken, next_due)
+            await self.items.close(taken, next_due)
             return
         message = await kind.message(item)
         if message is None:
-            await self._items.close(taken, next_due)
+            await self.items.close(taken, next_due)
             return
         if isinstance(message, IncomingMessage):
             await self._begin_turn(taken, message, next_due)
@@ -141,41 +132,41 @@ class WorkLoop:
         except (Parked, TelegramError) as error:
             pause_s = error.pause_s if isinstance(error, Parked) else _PAUSE_S
             log.info("work postponed", reason=type(error).__name__, pause_s=pause_s)
-            await self._items.postpone(taken, pause_s)
+            await self.items.postpone(taken, pause_s)
             return
         except asyncio.CancelledError:
             # No request was sent, or its message was deleted again.
             with suppress(LeaseLost, StoreError):
-                await shielded(self._items.postpone(taken, 0))
+                await shielded(self.items.postpone(taken, 0))
             raise
         if delivery.outcome == "unknown" and not item.sends:
             log.warning("work in doubt")
-            await self._items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
+            await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
         is_gone = delivery.outcome == "undeliverable"
-        close = self._items.close(taken, 0 if is_gone else next_due)
-        await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, close)
+        close = self.items.close(taken, 0 if is_gone else next_due)
+        await self.deliverer.guard(delivery.chat_id, delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 
     async def _begin_turn(self, taken: TakenWork, message: IncomingMessage, due: float) -> None:
         """Have a turn answer the message of a task, alone; it waits where nothing is kept now."""
         body = to_bytes(message)
         entry = Entry(message.update_id, message.sender.id, is_alone=True, body=body)
-        if await self._items.close(taken, due, entry.to_member()):
+        if await self.items.close(taken, due, entry.to_member()):
             log.info("work done", kind=taken.item.kind, outcome="turn")
         else:
-            await self._items.postpone(taken, _PAUSE_S)
+            await self.items.postpone(taken, _PAUSE_S)
 
     async def _deliver(self, taken: TakenWork, outbox: Outbox) -> Delivery:
         """Send it; only a request that Telegram may have carried out counts as a try."""
 
         async def hold(part: int = 0, sent: tuple[int, ...] = ()) -> None:
             del part, sent
-            await self._items.hold(taken, self._lease_s)
+            await self.items.hold(taken, self.lease_s)
 
         @asynccontextmanager
         async def requesting() -> AsyncIterator[None]:
-            await self._items.hold(taken, self._lease_s, taken.item.sends + 1)
+            await self.items.hold(taken, self.lease_s, taken.item.sends + 1)
             try:
                 yield
             except TelegramError as error:
@@ -183,4 +174,4 @@ class WorkLoop:
                     await hold()
                 raise
 
-        return await self._deliverer.deliver(outbox, 0, (), hold, requesting)
+        return await self.deliverer.deliver(outbox, 0, (), hold, requesting)

@@ -95,9 +95,8 @@ class TurnWorker:
         The other workers then share the send rate without this one.
         """
         self.is_stopping = True
-        if self._serving:
-            await asyncio.wait(self._serving, timeout=grace_s)
-        await end_tasks([*self._serving, *self._listening])
+        await end_tasks(self._serving, grace_s)
+        await end_tasks(self._listening)
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
                 await self.ready_queue.leave()

@@ -35,13 +35,15 @@ async def in_turns(items: Iterable[T], at_once: int = 100) -> list[T]:
     return found
 
 
-async def end_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
-    """Cancel tasks until they have ended; what they raise is dropped.
+async def end_tasks(tasks: "Iterable[asyncio.Task[Any]]", grace_s: float = 0.0) -> None:
+    """Let tasks end within `grace_s`, then cancel them until they have; what they raise is dropped.
 
     `wait_for` of Python 3.11 may lose a cancellation, and the SDKs send with it. So a task that has
     not ended after a pause is cancelled again. A task that ends in order takes less than the pause.
     """
     left = set(tasks)
+    if left and grace_s:
+        await asyncio.wait(left, timeout=grace_s)
     while left:
         for task in left:
             task.cancel()

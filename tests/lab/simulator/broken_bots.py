@@ -162,4 +162,4 @@ class _OpenItems(WorkItems):
 
 def repeating(bot: SimulatedBot) -> None:
     """Do not close the reminders that were sent."""
-    bot._work._items = _OpenItems(bot.memory.store)
+    bot._work.items = _OpenItems(bot.memory.store)
