@@ -23,12 +23,11 @@ from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
+from memory.store.store import entries_of
 from memory.store.tasks import in_turns
 
 MAX_BYTES = 8 * 2**20
 """Bytes of a file, so that sending it takes less time than a lease."""
-
-_PAGE = 200
 
 _INDENTED = orjson.OPT_INDENT_2
 
@@ -79,16 +78,13 @@ class Exporter:
     async def _newest(self, log: str, room: int) -> tuple[Sequence[dict[str, object]], int]:
         """Return the newest messages that fit into `room` bytes, in order; count the others."""
         kept: list[dict[str, object]] = []
-        before = "+"
-        while page := await self._client.call("XREVRANGE", log, before, "-", "COUNT", _PAGE):
-            for entry, fields in page:
-                message = _message(message_of(seq_of(entry), fields))
-                room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
-                if room < 0:
-                    stored = await self._client.call("XLEN", log)
-                    return kept[::-1], stored - len(kept)
-                kept.append(message)
-            before = f"({entry.decode()}"
+        async for entry, fields in entries_of(self._client, log, newest_first=True):
+            message = _message(message_of(seq_of(entry), fields))
+            room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
+            if room < 0:
+                stored = await self._client.call("XLEN", log)
+                return kept[::-1], stored - len(kept)
+            kept.append(message)
         return kept[::-1], 0
 
 

@@ -27,11 +27,8 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
-from memory.store.store import Store
+from memory.store.store import Store, entries_of
 from memory.work.items import WorkItems
-
-_PAGE = 1_000
-
 
 Change = tuple[bytes, bytes]
 """An entry of the mailbox and its new form, as members of the mailbox."""
@@ -92,25 +89,22 @@ class Forgetting:
         `with_tasks`: then come the turns of a task that it asked for, which repeat its words.
         """
         log = self._keys.scope(conversation).log
-        last = b"+"
         answer: Message | None = None
         found: list[Message] = []
         tasks: list[Message] = []
-        while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
-            for entry, fields in page:
-                message = message_of(seq_of(entry), fields)
-                is_answered = answer is not None and answer.exchange == message.exchange
-                if message_id in message.message_ids:
-                    found.append(message)
-                    if len(found) == 1 and answer and is_answered:
-                        found.append(answer)
-                elif found:
-                    return [*found, *_begun_by(found[0], tasks)]
-                elif with_tasks and message.is_task:
-                    tasks += [message, answer] if answer and is_answered else [message]
-                if message.role == "assistant":  # a question may have several parts before it
-                    answer = message
-            last = b"(" + page[-1][0]
+        async for entry, fields in entries_of(self._client, log, newest_first=True):
+            message = message_of(seq_of(entry), fields)
+            is_answered = answer is not None and answer.exchange == message.exchange
+            if message_id in message.message_ids:
+                found.append(message)
+                if len(found) == 1 and answer and is_answered:
+                    found.append(answer)
+            elif found:
+                break
+            elif with_tasks and message.is_task:
+                tasks += [message, answer] if answer and is_answered else [message]
+            if message.role == "assistant":  # a question may have several parts before it
+                answer = message
         return [*found, *_begun_by(found[0], tasks)] if found else []
 
     async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str | None:
@@ -285,15 +279,12 @@ class Forgetting:
         log = self._keys.scope(group).log
         exchanges: set[bytes] = set()
         seqs: set[int] = set()
-        last = b"-"
-        while page := await self._client.call("XRANGE", log, last, "+", "COUNT", _PAGE):
-            for entry, fields in page:
-                is_meant = float(fields[b"s"]) <= until or fields[b"m"].startswith(b"-")
-                if int(fields[b"i"]) == person and is_meant:
-                    exchanges.add(fields[b"x"])
-                if fields[b"x"] in exchanges:
-                    seqs.add(seq_of(entry))
-            last = b"(" + page[-1][0]
+        async for entry, fields in entries_of(self._client, log):
+            is_meant = float(fields[b"s"]) <= until or fields[b"m"].startswith(b"-")
+            if int(fields[b"i"]) == person and is_meant:
+                exchanges.add(fields[b"x"])
+            if fields[b"x"] in exchanges:
+                seqs.add(seq_of(entry))
         return seqs
 
 

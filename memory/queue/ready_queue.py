@@ -15,7 +15,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Reply, Request
 from memory.store.errors import StoreRefused
 from memory.store.keys import TAG_FIELD, Scope
-from memory.store.store import Scripts, Store
+from memory.store.store import Scripts, Store, entries_of
 
 GROUP = "workers"
 
@@ -228,14 +228,10 @@ class Sweep:
         return removed
 
     async def _wake_ups(self) -> set[str]:
-        tags, start = set(), f"{int((time() - _MAX_WAKE_UP_AGE_S) * 1000)}"
-        end = int((time() + _MAX_CLOCK_SKEW_S) * 1000)
-        while entries := await self._store.client.call(
-            "XRANGE", self._store.keys.ready_queue, start, end, "COUNT", _PAGE
-        ):
-            tags |= {fields[TAG_FIELD.encode()].decode() for _, fields in entries}
-            start = f"({entries[-1][0].decode()}"
-        return tags
+        start = f"{int((time() - _MAX_WAKE_UP_AGE_S) * 1000)}"
+        end = f"{int((time() + _MAX_CLOCK_SKEW_S) * 1000)}"
+        entries = entries_of(self._store.client, self._store.keys.ready_queue, start, end)
+        return {fields[TAG_FIELD.encode()].decode() async for _, fields in entries}
 
     async def _pages(self, since: int | str) -> AsyncIterator[list[Scope]]:
         for name in self._store.keys.conversations:

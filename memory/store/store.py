@@ -15,6 +15,7 @@ from math import inf
 from pathlib import Path
 from secrets import token_hex
 from time import time
+from typing import Any
 
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Request, Script, ScriptCall
@@ -157,6 +158,7 @@ layout: its release brings what the one before stored over to it here, once, bef
 read, and reads older forms nowhere else. What b14a1af (23 November 2026) stored has this layout.
 """
 _PAGE = 100
+_PAGE_OF_ENTRIES = 200
 
 
 class OtherLayout(StoreRefused):
@@ -191,6 +193,27 @@ async def count_scopes(client: RedisClient, keys: Keys) -> int:
     """Return how many scopes the indexes name."""
     indexes = (*keys.conversations, *keys.scopes)
     return sum(await client.pipeline([("ZCARD", index) for index in indexes]))
+
+
+async def entries_of(
+    client: RedisClient,
+    stream: str,
+    start: str = "-",
+    end: str = "+",
+    *,
+    newest_first: bool = False,
+) -> AsyncIterator[tuple[bytes, dict[bytes, bytes]]]:
+    """Yield id and fields of each entry of a stream, read in pages.
+
+    A page counts as memory that Redis uses, and other turns go on between two pages.
+    """
+    command, at, last = ("XREVRANGE", end, start) if newest_first else ("XRANGE", start, end)
+    page: Sequence[Any] = [*range(_PAGE_OF_ENTRIES)]
+    while len(page) == _PAGE_OF_ENTRIES:
+        page = await client.call(command, stream, at, last, "COUNT", _PAGE_OF_ENTRIES)
+        for entry in page:
+            yield entry
+        at = f"({page[-1][0].decode()}" if page else at
 
 
 async def pages_of_scopes(

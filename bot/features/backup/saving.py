@@ -20,7 +20,7 @@ from bot.features.backup.erasures import Version, read_journal
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.store import LAYOUT, Scripts, Store, count_scopes, pages_of_scopes
+from memory.store.store import LAYOUT, Scripts, Store, count_scopes, entries_of, pages_of_scopes
 
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""
@@ -48,7 +48,6 @@ _ROWS = 200
 Row = tuple[int, dict[bytes, bytes]]
 """One entry of a stream: its number and its fields."""
 
-_PAGE = 200
 _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "record_vector_fingerprint")
 
 
@@ -218,15 +217,10 @@ class Saving:
         )
 
     async def _rows(self, stream: str, end: str) -> list[Row]:
-        rows: list[Row] = []
-        start = b"-"
-        while end != "0-0":
-            page = await self._client.call("XRANGE", stream, start, end, "COUNT", _PAGE)
-            rows += [(seq_of(entry), fields) for entry, fields in page]
-            if len(page) < _PAGE:
-                break
-            start = b"(" + page[-1][0]
-        return rows
+        if end == "0-0":
+            return []
+        found = entries_of(self._client, stream, end=end)
+        return [(seq_of(entry), fields) async for entry, fields in found]
 
 
 def _kept(meta: dict[bytes, bytes]) -> dict[bytes, bytes]:

@@ -29,7 +29,7 @@ from memory.search.weights import DEFAULTS
 from memory.search.words import asked_terms, words_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.store import pages_of_scopes
+from memory.store.store import entries_of, pages_of_scopes
 
 _WHAT = "Embeddings"
 _TIMEOUT_S = 30.0
@@ -48,7 +48,7 @@ _MIN_MESSAGES = 60
 
 _MAX_ASKED = 200
 _MAX_CONVERSATIONS = 50
-_MAX_ENTRIES, _PAGE = 4_000, 200
+_MAX_ENTRIES = 4_000
 _MIN_WORDS = 4
 _BOTH = replace(DEFAULTS, floor=-inf, floor_without_vectors=-inf, min_words=0)
 _VECTORS = replace(_BOTH, lexical=0, min_lexical=-inf)
@@ -170,11 +170,10 @@ async def _stored(
 
 async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
     entries: list[tuple[bytes, dict[bytes, bytes]]] = []
-    page, end = [*range(_PAGE)], b"+"
-    while len(page) == _PAGE and len(entries) < _MAX_ENTRIES:
-        page = await client.call("XREVRANGE", key, end, "-", "COUNT", _PAGE)
-        entries += page
-        end = b"(" + entries[-1][0] if entries else end
+    async for entry in entries_of(client, key, newest_first=True):
+        entries.append(entry)
+        if len(entries) == _MAX_ENTRIES:
+            break
     return entries[::-1]
 
 
