@@ -23,7 +23,7 @@ from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
-from memory.store.store import entries_of
+from memory.store.store import stream_entries
 from memory.store.tasks import in_turns
 
 MAX_BYTES = 8 * 2**20
@@ -78,7 +78,7 @@ class Exporter:
     async def _newest(self, log: str, room: int) -> tuple[Sequence[dict[str, object]], int]:
         """Return the newest messages that fit into `room` bytes, in order; count the others."""
         kept: list[dict[str, object]] = []
-        async for entry, fields in entries_of(self._client, log, newest_first=True):
+        async for entry, fields in stream_entries(self._client, log, newest_first=True):
             message = _message(message_of(seq_of(entry), fields))
             room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
             if room < 0:

@@ -27,7 +27,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
-from memory.store.store import Store, entries_of
+from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
 Change = tuple[bytes, bytes]
@@ -92,7 +92,7 @@ class Forgetting:
         answer: Message | None = None
         found: list[Message] = []
         tasks: list[Message] = []
-        async for entry, fields in entries_of(self._client, log, newest_first=True):
+        async for entry, fields in stream_entries(self._client, log, newest_first=True):
             message = message_of(seq_of(entry), fields)
             is_answered = answer is not None and answer.exchange == message.exchange
             if message_id in message.message_ids:
@@ -279,7 +279,7 @@ class Forgetting:
         log = self._keys.scope(group).log
         exchanges: set[bytes] = set()
         seqs: set[int] = set()
-        async for entry, fields in entries_of(self._client, log):
+        async for entry, fields in stream_entries(self._client, log):
             is_meant = float(fields[b"s"]) <= until or fields[b"m"].startswith(b"-")
             if int(fields[b"i"]) == person and is_meant:
                 exchanges.add(fields[b"x"])

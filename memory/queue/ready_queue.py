@@ -15,7 +15,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Reply, Request
 from memory.store.errors import StoreRefused
 from memory.store.keys import TAG_FIELD, Scope
-from memory.store.store import Scripts, Store, entries_of
+from memory.store.store import Scripts, Store, stream_entries
 
 GROUP = "workers"
 
@@ -230,7 +230,7 @@ class Sweep:
     async def _wake_ups(self) -> set[str]:
         start = f"{int((time() - _MAX_WAKE_UP_AGE_S) * 1000)}"
         end = f"{int((time() + _MAX_CLOCK_SKEW_S) * 1000)}"
-        entries = entries_of(self._store.client, self._store.keys.ready_queue, start, end)
+        entries = stream_entries(self._store.client, self._store.keys.ready_queue, start, end)
         return {fields[TAG_FIELD.encode()].decode() async for _, fields in entries}
 
     async def _pages(self, since: int | str) -> AsyncIterator[list[Scope]]:

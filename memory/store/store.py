@@ -195,7 +195,7 @@ async def count_scopes(client: RedisClient, keys: Keys) -> int:
     return sum(await client.pipeline([("ZCARD", index) for index in indexes]))
 
 
-async def entries_of(
+async def stream_entries(
     client: RedisClient,
     stream: str,
     start: str = "-",

@@ -20,7 +20,7 @@ from bot.features.backup.erasures import Version, read_journal
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.store import LAYOUT, Scripts, Store, count_scopes, entries_of, pages_of_scopes
+from memory.store.store import LAYOUT, Scripts, Store, count_scopes, pages_of_scopes, stream_entries
 
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""
@@ -219,7 +219,7 @@ class Saving:
     async def _rows(self, stream: str, end: str) -> list[Row]:
         if end == "0-0":
             return []
-        found = entries_of(self._client, stream, end=end)
+        found = stream_entries(self._client, stream, end=end)
         return [(seq_of(entry), fields) async for entry, fields in found]
 
 

@@ -29,7 +29,7 @@ from memory.search.weights import DEFAULTS
 from memory.search.words import asked_terms, words_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.store import entries_of, pages_of_scopes
+from memory.store.store import pages_of_scopes, stream_entries
 
 _WHAT = "Embeddings"
 _TIMEOUT_S = 30.0
@@ -170,7 +170,7 @@ async def _stored(
 
 async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
     entries: list[tuple[bytes, dict[bytes, bytes]]] = []
-    async for entry in entries_of(client, key, newest_first=True):
+    async for entry in stream_entries(client, key, newest_first=True):
         entries.append(entry)
         if len(entries) == _MAX_ENTRIES:
             break
