@@ -25,7 +25,6 @@ from bot.costs import UsageRecorder
 from bot.feature import Services
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
-from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models
 from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
@@ -123,8 +122,8 @@ class App:
             store = await stack.enter_async_context(open_store(self._redis, settings))
             await refuse_unfit(store, self._redis)
             recorder = UsageRecorder()
-            calls: list[ModelObserver] = [recorder.model_called]  # those of features follow below
-            models = await stack.enter_async_context(outside.models(settings, [all_of(calls)]))
+            opening = outside.models(settings, [recorder.model_called, self._observe])
+            models = await stack.enter_async_context(opening)
             tokens, options = TokenCounter(), memory_options(settings)
             memory = Memory(store, settings.bot_id, tokens, models.embedder, options)
             await memory.take_layout()
@@ -149,8 +148,7 @@ class App:
                 memory.exporter.parts += each.exports
                 memory.jobs.forgets += each.forgets
                 learned += each.learned
-                self._observers += [watcher.observe for watcher in each.watchers]
-                calls += [watcher.model_called for watcher in each.watchers]
+                self._observers += each.observers
             self._observers += [outside.observer] if outside.observer else []
             behaviors = behaviors_of(services, self._observe)
             memory.enable_learning(learning_config(services, behaviors))

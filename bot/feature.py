@@ -25,7 +25,7 @@ from bot.telegram.connection import TelegramHealth
 from bot.telegram.updates import IncomingMessage, MediaKind
 from bot.turn.answer import AnswerStep, DraftOf, FileFetcher, TypingIndicator
 from bot.turn.notes import Finish, Note
-from bot.turn.observers import Watcher
+from bot.turn.observers import Observer
 from bot.turn.outbox import Outbox
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
@@ -155,7 +155,7 @@ class Feature:
     learned: Sequence[Callable[[Scope], Awaitable[bool]]] = ()  # called after learning
     erasing: Sequence[Callable[[CallContext], Awaitable[None]]] = ()  # called before erasing
     forgets: Sequence[Callable[[Job], Awaitable[None]]] = ()  # erases what is outside of scopes
-    watchers: Sequence[Watcher] = ()  # of steps and of calls to models
+    observers: Sequence[Observer] = ()  # of steps and of calls to models
     routes: Sequence[BaseRoute] = ()  # web pages
     ways: Sequence[str] = ()  # what people can send beside text: keys in the table `start`
     privacy: Sequence[PrivacyPart] = ()  # what `/privacy` says and asks of it

@@ -217,12 +217,14 @@ current_call: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
 class Posts(Protocol):
     """What asks a model with an API of its own, such as one that hears or draws."""
 
-    which: WhichModel
-
     def to(
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "Posts":
         """Return the same for another server."""
+        ...
+
+    def call(self, kind: CallKind, model: str, unanswered: Usage | None = None) -> ObservedCall:
+        """Return a call; `unanswered` is billed for a request without an answer."""
         ...
 
     async def post_whole(
@@ -235,17 +237,3 @@ class Posts(Protocol):
     ) -> bytes:
         """Return the whole body of an answer; raise `ModelError`."""
         ...
-
-
-@dataclass(slots=True, eq=False)
-class MediaModel:
-    """A model with an API of its own, that hears, speaks or draws; takes at most `timeout_s`."""
-
-    client: Posts
-    model: str
-    timeout_s: float
-    observers: Sequence[ModelObserver] = ()
-
-    def _call(self, kind: CallKind, unanswered: Usage) -> ObservedCall:
-        """Return a call; `unanswered` is billed for a request without an answer."""
-        return ObservedCall(kind, self.model, self.client.which, self.observers, unanswered)

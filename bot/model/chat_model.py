@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -22,7 +22,6 @@ from bot.model.call import (
     NO_LABELS,
     CallLabels,
     ChatModel,
-    ModelObserver,
     ModelReply,
     ObservedCall,
     PromptMessage,
@@ -39,7 +38,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
-from bot.model.resilience import Resilient
+from bot.model.resilience import ModelCondition, Resilient
 from bot.model.wire import (
     PROMPT,
     Accumulator,
@@ -89,13 +88,13 @@ class _Request:
 
 @dataclass(slots=True, eq=False)
 class OpenAIChatModel:
-    """One model of one server; `observers` are told of each call."""
+    """One model of one server."""
 
     client: ModelClient
     model: str
     timeout_s: float
     parameters: ChatParameters = ChatParameters()
-    observers: Sequence[ModelObserver] = ()
+    condition: ModelCondition | None = None
     _served: ServedModel = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +119,8 @@ class OpenAIChatModel:
         again once with less reasoning and more tokens. The time limit covers all of this.
         """
         request = _Request(messages, tools, tool_choice, labels, self.parameters.reasoning)
-        with ObservedCall("answer", self.model, self.client.which, self.observers) as call:
+        noted = self.condition.noted() if self.condition else nullcontext()
+        with noted, self.client.call("answer", self.model) as call:
             first: ModelReply | None = None
             try:
                 async with time_limit(self.timeout_s):
@@ -295,10 +295,10 @@ async def _read_events(response: httpx2.Response, events: EventReader, answer: A
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResilientChatModel:
-    """Answers people by two models; `observers` see both as one model without a name."""
+    """Answers people by two models, which have one condition."""
 
     models: Resilient[ChatModel]
-    observers: Sequence[ModelObserver] = ()
+    condition: ModelCondition
 
     async def complete(
         self,
@@ -309,7 +309,7 @@ class ResilientChatModel:
         labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
-        with ObservedCall("answer", "", "first", self.observers):
+        with self.condition.noted():
             return await self.models.ask(
                 lambda model: model.complete(
                     messages, tools, tool_choice=tool_choice, labels=labels

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import structlog
 
-from bot.model.call import ModelObserver, ObservedCall, Usage
+from bot.model.call import ObservedCall, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -22,7 +22,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient
-from bot.model.resilience import Guard, Resting
+from bot.model.resilience import ModelCondition, Resting
 from bot.model.wire import count_of, list_of, object_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors, load_index
 
@@ -45,8 +45,7 @@ class OpenAIEmbedder:
     model: str
     dimensions: int | None
     timeout_s: float
-    observers: Sequence[ModelObserver] = ()
-    guard: Guard | None = None  # lets the model rest; without one it is always asked
+    condition: ModelCondition | None = None  # lets it rest; without one it is always asked
     _sends_dimensions: bool = True
 
     @property
@@ -68,9 +67,9 @@ class OpenAIEmbedder:
         if not wanted:
             raise EmbeddingsUnavailable("all texts are blank")
         batches = _batches(list(wanted.values()))
-        observed = ObservedCall("embedding", self.model, self.client.which, self.observers)
+        attempt = self.condition.attempt() if self.condition else nullcontext()
         try:
-            with self.guard.attempt() if self.guard else nullcontext(), observed as call:
+            with attempt, self.client.call("embedding", self.model) as call:
                 found = [row for batch in batches for row in await self._embed(batch, call)]
                 await load_index()
                 given = dict(zip(wanted, found, strict=True))

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from bot.model.call import ChatModel, ModelObserver, Posts
 from bot.model.chat_model import ChatParameters, OpenAIChatModel, ResilientChatModel
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
-from bot.model.resilience import CircuitBreaker, Guard, ModelCondition, Resilient
+from bot.model.resilience import CircuitBreaker, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from config.settings import Settings
 from config.values import secret_of
@@ -31,7 +31,6 @@ class Models:
     embedder: Embedder | None
     conditions: Sequence[ModelCondition]  # tell which models fail
     client: Posts  # further models are on its connections
-    observers: Sequence[ModelObserver] = ()
     # Prepares what the first call needs, after so many seconds.
     load: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
 
@@ -58,46 +57,45 @@ async def open_models(
         retries=RETRIES if fallback is None else 0,
         api=settings.openai_api,
     )
-    answers = ModelCondition("answers", "OPENAI_MODEL")
+    answers = ModelCondition("answers", "OPENAI_MODEL", breaker=CircuitBreaker())
     learning = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
     vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
-    breaker = answers.breaker = CircuitBreaker()
-    async with opening as client, AsyncExitStack() as stack:
-        watching = [*observers, answers.observe] if fallback is None else observers
-        chat: ChatModel = OpenAIChatModel(
-            client, settings.openai_model, first_limit_s, chat_parameters(settings), watching
+    async with opening as unobserved, AsyncExitStack() as stack:
+        client = replace(unobserved, observers=observers)
+        first = OpenAIChatModel(
+            client, settings.openai_model, first_limit_s, chat_parameters(settings)
         )
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
-        internal = StructuredModel(client, name, first_limit_s, reasoning, observers)
+        internal = StructuredModel(client, name, first_limit_s, reasoning)
         internals = Resilient(internal)
+        chat: ChatModel = replace(first, condition=answers)
         if fallback is not None:
             key = secret_of(settings.fallback_api_key)
             other = client.to(settings.fallback_base_url, key, silence_s, "second")
             parameters = ChatParameters(reply_tokens=settings.reply_tokens)
-            second = OpenAIChatModel(other, fallback, limit_s, parameters, observers)
-            second_internal = StructuredModel(other, fallback, limit_s, observers=observers)
-            chats = Resilient[ChatModel](chat, second, breaker, limit_s)
+            second = OpenAIChatModel(other, fallback, limit_s, parameters)
+            second_internal = StructuredModel(other, fallback, limit_s)
+            chats = Resilient[ChatModel](first, second, answers.breaker, limit_s)
             internals = Resilient(internal, second_internal, limit_s=limit_s)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
-            chat = ResilientChatModel(chats, [answers.observe])
+            chat = ResilientChatModel(chats, answers)
         describing: list[ChatModel] = []
         if name != settings.openai_model:
             parameters = ChatParameters(settings.reply_tokens, reasoning)
-            describing = [OpenAIChatModel(client, name, first_limit_s, parameters, observers)]
+            describing = [OpenAIChatModel(client, name, first_limit_s, parameters)]
         yield Models(
             (chat, *describing),
-            InternalCalls(internals, Guard(learning)),
-            _embedder(settings, client, observers, Guard(vectors)),
+            InternalCalls(internals, learning),
+            _embedder(settings, client, vectors),
             (answers, learning, vectors),
             client,
-            observers,
             load_sdk,
         )
 
 
 def _embedder(
-    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver], guard: Guard
+    settings: Settings, client: ModelClient, condition: ModelCondition
 ) -> OpenAIEmbedder | None:
     """Return the embedder, on its own server; None if it is off."""
     model = settings.openai_embedding_model
@@ -106,7 +104,7 @@ def _embedder(
     key = secret_of(settings.openai_embedding_api_key)
     other = client.to(settings.openai_embedding_base_url, key, _EMBEDDING_TIMEOUT_S)
     dimensions = settings.openai_embedding_dimensions
-    return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers, guard)
+    return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, condition)
 
 
 def chat_parameters(settings: Settings) -> ChatParameters:

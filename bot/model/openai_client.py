@@ -12,7 +12,7 @@ The bodies of answers are bounded: a server may send too much, or little that un
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, cached_property
@@ -25,7 +25,14 @@ import orjson
 from httpx2 import ByteStream
 
 from bot.http_client import IDLE_S, read_within, trusted
-from bot.model.call import WhichModel, current_call
+from bot.model.call import (
+    CallKind,
+    ModelObserver,
+    ObservedCall,
+    Usage,
+    WhichModel,
+    current_call,
+)
 from bot.model.model_errors import (
     UNREADABLE,
     ContentRefused,
@@ -84,7 +91,7 @@ async def load_sdk(after_s: float = 0.0) -> None:
 
 @dataclass(eq=False, repr=False)
 class ModelClient:
-    """A client of one server, shared by all models of that server."""
+    """A client of one server, shared by its models; `observers` are told of each call of them."""
 
     http: httpx2.AsyncClient
     base_url: str
@@ -94,6 +101,7 @@ class ModelClient:
     retries: int = RETRIES  # of the SDK after a failure, after the pause that a server asks for
     api: Api = "auto"
     which: WhichModel = "first"
+    observers: Sequence[ModelObserver] = ()
     _models: dict[str, ServedModel] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,7 +115,12 @@ class ModelClient:
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "ModelClient":
         """Return a client of another server on the same connections; `open_client` closes them."""
-        return ModelClient(self.http, base_url, key, timeout_s, which=which)
+        observers = self.observers
+        return ModelClient(self.http, base_url, key, timeout_s, which=which, observers=observers)
+
+    def call(self, kind: CallKind, model: str, unanswered: Usage | None = None) -> ObservedCall:
+        """Return a call; `unanswered` is billed for a request without an answer."""
+        return ObservedCall(kind, model, self.which, self.observers, unanswered)
 
     @cached_property
     def _client(self) -> "openai.AsyncOpenAI":

@@ -1,8 +1,7 @@
 """Resilience: which model is asked, and when a model that fails is asked again.
 
 CircuitBreaker     when a model that failed is asked again; makes no requests
-ModelCondition     since when a model fails, and why
-Guard              lets internal calls and embeddings rest while their model fails for everybody
+ModelCondition     since when a model fails, and why; lets it rest while it fails for everybody
 Resilient          asks one model, or the second one while the first one fails
 """
 
@@ -15,7 +14,6 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import structlog
 
-from bot.model.call import CallReport
 from bot.model.model_errors import (
     CUT_SHORT,
     NO_CREDIT,
@@ -115,41 +113,6 @@ class CircuitBreaker:
 Part: TypeAlias = Literal["answers", "learning", "vectors"]  # what a model is for
 
 
-@dataclass(slots=True, eq=False)
-class ModelCondition:
-    """How one model works, as far as this process knows. Times are Unix seconds, 0 for never."""
-
-    part: Part
-    setting: str  # names the model in the environment
-    clock: Callable[[], float] = time.time
-    answered_at: float = 0.0
-    failing_since: float = 0.0
-    error: ModelError = field(default_factory=ModelError)
-    breaker: CircuitBreaker | None = None  # decides when the model is asked, if any does
-    tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
-    failures: int = 0  # since it answered
-
-    def observe(self, report: CallReport) -> None:
-        """Note how a call ended; one that was cancelled says nothing."""
-        if report.error is None:
-            self.answered()
-        elif isinstance(report.error, ModelError):
-            self.failed(report.error)
-
-    def answered(self) -> None:
-        """Note an answer: earlier failures no longer count."""
-        self.answered_at = self.clock()
-        self.failing_since, self.failures = 0.0, 0
-
-    def failed(self, error: ModelError) -> None:
-        """Note a call without an answer."""
-        self.failing_since = self.failing_since or self.clock()
-        self.failures += 1
-        self.error = error
-        if account_fault(error) and self.tell:
-            self.tell()
-
-
 FIRST_REST_S, MAX_REST_S = 60.0, 86_400.0
 _MAX_OUTAGE_REST_S = 900.0
 """For trouble that ends without the operator: a server that is down or overloaded."""
@@ -181,43 +144,73 @@ class Resting(Exception):
         self.rests_s = rests_s
 
 
-class Guard:
-    """Keeps calls from a model that fails for everybody; it rests from a minute up to a day.
+@dataclass(slots=True, eq=False)
+class ModelCondition:
+    """How one model works, as far as this process knows. Times are Unix seconds, 0 for never.
 
-    A failure that one call may have caused counts only after many in a row. One answer ends the
-    rest.
+    `noted` only watches calls. `attempt` also keeps them from a model that fails for everybody; it
+    rests from a minute up to a day. A failure that one call may have caused counts only after many
+    in a row. One answer ends the rest.
     """
 
-    def __init__(self, condition: ModelCondition, breaker: CircuitBreaker | None = None) -> None:
-        self._condition = condition
-        self._breaker = breaker or CircuitBreaker(first_s=FIRST_REST_S, max_s=MAX_REST_S)
-        condition.breaker = self._breaker
-        self._doubts = 0
+    part: Part
+    setting: str  # names the model in the environment
+    clock: Callable[[], float] = time.time
+    breaker: CircuitBreaker = field(  # decides when the model is asked
+        default_factory=lambda: CircuitBreaker(first_s=FIRST_REST_S, max_s=MAX_REST_S)
+    )
+    answered_at: float = 0.0
+    failing_since: float = 0.0
+    error: ModelError = field(default_factory=ModelError)
+    tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
+    failures: int = 0  # since it answered
+    _doubts: int = 0
+
+    def answered(self) -> None:
+        """Note an answer: earlier failures no longer count."""
+        self.answered_at = self.clock()
+        self.failing_since, self.failures = 0.0, 0
+
+    def failed(self, error: ModelError) -> None:
+        """Note a call without an answer."""
+        self.failing_since = self.failing_since or self.clock()
+        self.failures += 1
+        self.error = error
+        if account_fault(error) and self.tell:
+            self.tell()
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note how the call in the block ends; one that is cancelled says nothing."""
+        try:
+            yield
+        except ModelError as error:
+            self.failed(error)
+            raise
+        self.answered()
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Guard one call in the block; raise `Resting`, at once while the model rests."""
-        attempt = self._breaker.begin()
+        attempt = self.breaker.begin()
         if attempt is None:
-            raise Resting("resting", self._breaker.rests_s)
+            raise Resting("resting", self.breaker.rests_s)
         try:
-            yield
+            with self.noted():
+                yield
+            self._doubts = 0
+            if self.breaker.answered(attempt):
+                log.info("model on again", part=self.part)
         except ModelError as error:
             if self._note_failure(attempt, error):
-                raise Resting(type(error).__name__, self._breaker.rests_s) from error
+                raise Resting(type(error).__name__, self.breaker.rests_s) from error
             raise
-        else:
-            self._condition.answered()
-            self._doubts = 0
-            if self._breaker.answered(attempt):
-                log.info("model on again", part=self._condition.part)
         finally:
-            self._breaker.abandoned(attempt)
+            self.breaker.abandoned(attempt)
 
     def _note_failure(self, attempt: Attempt, cause: ModelError) -> bool:
         """Return whether the model failed for everybody, and not only for this conversation."""
-        self._condition.failed(cause)
-        was_open = self._breaker.is_open
+        was_open = self.breaker.is_open
         is_outage = isinstance(cause, ModelUnavailable) and cause.code != NO_CREDIT
         # The call of another conversation may well succeed.
         is_one_call = isinstance(cause, AnswerIncomplete) or type(cause) is ModelError
@@ -225,14 +218,13 @@ class Guard:
             is_one_call = cause.may_concern_messages
         self._doubts += 1 if is_one_call else _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
         if self._doubts < _MAX_DOUBTS:
-            self._breaker.answered(attempt)
+            self.breaker.answered(attempt)
             return False
         max_s = _MAX_OUTAGE_REST_S if is_outage else MAX_REST_S
-        rest_s = self._breaker.failed(attempt, in_silence=False, max_s=max_s)
+        rest_s = self.breaker.failed(attempt, in_silence=False, max_s=max_s)
         if not was_open:
-            part, setting = self._condition.part, self._condition.setting
-            reason = reason_of(cause, setting)
-            log.warning("model off", part=part, **reason, again_in_s=rest_s, advice=_ADVICE[part])
+            reason, advice = reason_of(cause, self.setting), _ADVICE[self.part]
+            log.warning("model off", part=self.part, **reason, again_in_s=rest_s, advice=advice)
         # We do not know whether the model can write JSON at all, so the conversation waits too.
         return not isinstance(cause, AnswerUnreadable)
 

@@ -13,7 +13,7 @@ from time import monotonic
 
 import structlog
 
-from bot.model.call import ModelObserver, ModelReply, ObservedCall, PromptMessage
+from bot.model.call import ModelReply, ObservedCall, PromptMessage
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -27,7 +27,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
-from bot.model.resilience import Guard, Resilient, Resting
+from bot.model.resilience import ModelCondition, Resilient, Resting
 from bot.model.wire import PROMPT, Dialect, Effort, Options, less_effort, object_of
 from memory.text.internal_model import AnswerShape, InputRefused, InternalModelUnavailable
 
@@ -45,13 +45,12 @@ _MAX_BRACES = 1_000  # each that opens no object costs up to a walk through the 
 
 @dataclass(slots=True)
 class StructuredModel:
-    """One model of one server, for internal calls; `observers` are told of each call."""
+    """One model of one server, for internal calls."""
 
     client: ModelClient
     model: str
     timeout_s: float
     reasoning: Effort | None = None
-    observers: Sequence[ModelObserver] = ()
     _served: ServedModel = field(init=False)
     _always_shows_schema: bool = False
     _limits_tokens: bool = True
@@ -71,7 +70,7 @@ class StructuredModel:
         The caller validates them with `AnswerShape.validate`. An answer of another shape is asked
         for again, once; the time limit covers both. Raise `ModelError`.
         """
-        with ObservedCall("internal", self.model, self.client.which, self.observers) as call:
+        with self.client.call("internal", self.model) as call:
             async with time_limit(self.timeout_s):
                 fill = partial(self._fill, instructions, content, shape, call)
                 try:
@@ -87,7 +86,7 @@ class StructuredModel:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
         prompt = _messages(instructions, content)
         effort = self.reasoning
-        with ObservedCall("internal", self.model, self.client.which, self.observers) as call:
+        with self.client.call("internal", self.model) as call:
             ask = partial(self._ask, call, lambda dialect: {PROMPT: dialect.prompt(prompt)})
             async with time_limit(self.timeout_s):
                 for _ in range(_TRIES):
@@ -214,7 +213,7 @@ class InternalCalls:
     """Makes internal calls, as `memory` knows them, unless the models rest."""
 
     models: Resilient[StructuredModel]
-    guard: Guard
+    condition: ModelCondition
 
     async def fill(
         self, instructions: str, content: str, shape: AnswerShape
@@ -234,7 +233,7 @@ class InternalCalls:
     def _attempt(self) -> Iterator[None]:
         """Turn errors of models into those of internal calls."""
         try:
-            with self.guard.attempt():
+            with self.condition.attempt():
                 yield
         except (ContentRefused, ContextTooLong) as error:
             raise InputRefused(type(error).__name__) from error

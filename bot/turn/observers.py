@@ -1,5 +1,7 @@
 """What the bot tells its observers: one plain value for each step that begins or is over.
 
+A call to a model that is over is such a step, too: its `CallReport` comes from `bot.model`.
+
 An observer is a callable. It returns at once and changes nothing; it may hand the value to a task
 of its own. Observers hear of the steps in their order.
 """
@@ -7,7 +9,7 @@ of its own. Observers hear of the steps in their order.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 
 from bot.model.call import CallReport
 from bot.prompt.assemble import Prompt
@@ -142,21 +144,9 @@ Event = (
     | LearningBegan
     | LearningEnded
     | FieldsRefused
+    | CallReport
 )
 Observer = Callable[[Event], None]
-
-
-class Watcher(Protocol):
-    """Observes the steps of the bot and the calls to models."""
-
-    def observe(self, event: Event, /) -> None:
-        """Note one step."""
-
-    def model_called(self, report: CallReport, /) -> None:
-        """Note one call to a model that has ended."""
-
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -174,10 +164,10 @@ def observed(
         observe(ended(outcome))
 
 
-def all_of(observers: Sequence[Callable[[T], None]]) -> Callable[[T], None]:
+def all_of(observers: Sequence[Observer]) -> Observer:
     """Return one observer that tells all of them in their order, also those added later."""
 
-    def observe(event: T) -> None:
+    def observe(event: Event) -> None:
         for each in observers:
             each(event)
 

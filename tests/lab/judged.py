@@ -282,7 +282,6 @@ async def measure(
             models.client,  # type: ignore[arg-type]  # it is the client of `open_models`
             options.judge,
             settings.model_timeout_s,
-            observers=[bill],
         )
         memory = Memory(client, 1, tokens, models.embedder, OPTIONS)
         trial = Trial(memory, *await bot_of(settings, memory, models), judge, note)

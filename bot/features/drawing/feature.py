@@ -5,6 +5,7 @@ keeps the names of its files, so the picture is found by them later.
 """
 
 from base64 import b64decode
+from dataclasses import dataclass
 
 import orjson
 import structlog
@@ -13,7 +14,7 @@ from pydantic import Field
 from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
-from bot.model.call import MediaModel, Usage
+from bot.model.call import Posts, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -40,10 +41,10 @@ _SHARE_OF_TURN = 2 / 3
 
 def feature(services: Services) -> Feature:
     """Return the feature; it is on if a model is named."""
-    settings, models = services.own(DrawingSettings), services.models
+    settings = services.own(DrawingSettings)
     timeout_s = settings.turn_timeout_s * _SHARE_OF_TURN
     model = settings.openai_image_model or ""
-    drawer = Drawer(models.client, model, timeout_s, models.observers)
+    drawer = Drawer(services.models.client, model, timeout_s)
     return Feature(name="drawing", tools=[draw_picture_tool(drawer)])
 
 
@@ -58,15 +59,19 @@ class DrawPictureArguments(Arguments):
     )
 
 
-class Drawer(MediaModel):
+@dataclass(slots=True, eq=False)
+class Drawer:
     """One model that draws."""
 
-    _takes_format = True
+    client: Posts
+    model: str
+    timeout_s: float
+    _takes_format: bool = True
 
     async def picture(self, prompt: str) -> bytes:
         """Return the bytes of one picture, as the server sent them; raise `ModelError`."""
         body: dict[str, object] = {"model": self.model, "prompt": prompt}
-        with self._call("drawing", Usage(drawn_images=1)) as call:
+        with self.client.call("drawing", self.model, Usage(drawn_images=1)) as call:
             async with time_limit(self.timeout_s):
                 answer = await self._posted(body)
             try:

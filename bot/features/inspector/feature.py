@@ -53,7 +53,7 @@ def feature(services: Services) -> Feature:
         buttons={permission.verb: permission.press},
         privacy=(permission.part,),
         tasks=(partial(reports.keep_writing, report),),
-        watchers=(turns,),
+        observers=(turns.observe,),
         routes=(Route(PATH, page.answer, methods=["GET", "POST"]),),
     )
 

@@ -118,7 +118,7 @@ class TurnLog:
         self._prompts: deque[PromptSizes] = deque(maxlen=_MAX_PROMPTS)
 
     def observe(self, event: Event) -> None:
-        """Note a step of a turn."""
+        """Note a step of a turn, or a call to a model that failed."""
         fields = structlog.contextvars.get_contextvars()
         turn, tag = str(fields.get("turn", "")), str(fields.get("conversation", ""))
         match event:
@@ -148,15 +148,10 @@ class TurnLog:
                 if event.outcome not in _NO_ERROR:
                     self._note(tag, turn, event.outcome, turn)
                 self._running.pop((tag, turn), None)
-
-    def model_called(self, report: CallReport) -> None:
-        """Note a call that failed."""
-        if report.error is not None and report.outcome not in _NO_ERROR:
-            tag = str(structlog.contextvars.get_contextvars().get("conversation", ""))
-            step = f"{report.kind} call, {report.which} model"
-            self._errors.append(
-                SeenError(self._clock(), step, report.outcome, "", self._named(tag))
-            )
+            case CallReport() if event.error is not None and event.outcome not in _NO_ERROR:
+                step, conversation = f"{event.kind} call, {event.which} model", self._named(tag)
+                error = SeenError(self._clock(), step, event.outcome, conversation=conversation)
+                self._errors.append(error)
 
     def report(
         self,
@@ -250,11 +245,10 @@ class ProcessReports:
 
 
 def _state_of(condition: ModelCondition) -> dict[str, object]:
-    breaker = condition.breaker
     return {
         "part": condition.part,
         "answered_at": condition.answered_at,  # Unix seconds, 0 for never; so is the next one
         "failing_since": condition.failing_since,
         "error": type(condition.error).__name__ if condition.failing_since else "",
-        "rests_s": breaker.rests_s if breaker is not None and breaker.is_open else 0.0,
+        "rests_s": condition.breaker.rests_s if condition.breaker.is_open else 0.0,
     }

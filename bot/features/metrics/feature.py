@@ -44,7 +44,7 @@ def feature(services: Services) -> Feature:
     settings, metrics = services.own(MetricsSettings), Metrics()
     token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
     page = metrics_route(metrics, services.memory, token, on_platform=on_platform)
-    return Feature(name="metrics", watchers=[metrics], routes=[page])
+    return Feature(name="metrics", observers=[metrics.observe], routes=[page])
 
 
 class Metrics:
@@ -106,7 +106,7 @@ class Metrics:
             "Wake-ups in the ready queue: conversations with work that is not finished.",
         )
 
-    def model_called(self, report: CallReport) -> None:
+    def _model_called(self, report: CallReport) -> None:
         """Count one call to a model: its outcome, its time and its tokens."""
         self.model_calls.labels(report.kind, report.which, report.outcome).inc()
         self.model_seconds.labels(report.kind, report.which).observe(report.seconds)
@@ -134,6 +134,8 @@ class Metrics:
             case TurnEnded():
                 self.turns.labels(event.outcome).inc()
                 self.phase_seconds.labels("turn").observe(event.seconds)
+            case CallReport():
+                self._model_called(event)
 
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"

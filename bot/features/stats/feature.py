@@ -46,7 +46,7 @@ class StatsCommands:
         second, model = self._settings.fallback_model, "admin.model"
         if second:
             breakers = [each.breaker for each in self._conditions if each.part == "answers"]
-            rests = any(each and each.is_open for each in breakers)
+            rests = any(each.is_open for each in breakers)
             model = "admin.model_rests" if rests else "admin.model_and_second"
         keys = ["admin.stats", model] + ["admin.plan"] * (fill_level.limit > 0)
         minutes = int((time.time() - self._started_at) // 60)

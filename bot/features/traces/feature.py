@@ -26,7 +26,7 @@ def feature(services: Services) -> Feature:
     endpoint = services.own(TraceSettings).otel_exporter_otlp_endpoint or ""
     traces = Traces(endpoint, services.name_of)
     services.closing.callback(traces.close)
-    return Feature(name="traces", watchers=(traces,))
+    return Feature(name="traces", observers=(traces.observe,))
 
 
 def share_variables() -> None:

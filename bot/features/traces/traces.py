@@ -163,8 +163,10 @@ class Traces:
                 _begin_span(self._tracer.start_span("learning", _around(), attributes=attributes))
             case TurnEnded() | LearningEnded():
                 _end(event.outcome)
+            case CallReport():
+                self._add_call(event)
 
-    def model_called(self, report: CallReport) -> None:
+    def _add_call(self, report: CallReport) -> None:
         """Add the span of one call to a model, named as OpenTelemetry's GenAI conventions say."""
         operation = "embeddings" if report.kind == "embedding" else "chat"
         usage = report.usage

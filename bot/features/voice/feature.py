@@ -61,13 +61,13 @@ def feature(services: Services) -> Feature:
     if settings.transcription_model:
         key = secret_of(settings.transcription_api_key)
         server = models.client.to(settings.transcription_base_url, key, limit_s)
-        transcriber = Transcriber(server, settings.transcription_model, limit_s, models.observers)
+        transcriber = Transcriber(server, settings.transcription_model, limit_s)
     hearing = VoiceStep(transcriber, services.chat, services.memory.tokens, services.sentences)
     finishes = []
     if settings.speech_model:
         key = secret_of(settings.speech_api_key)
         server = models.client.to(settings.speech_base_url, key, SPEECH_TIMEOUT_S)
-        speaker = Speaker(server, settings.speech_model, settings.speech_voice, models.observers)
+        speaker = Speaker(server, settings.speech_model, settings.speech_voice)
         finishes.append(SpokenAnswers(speaker, services.chat).spoken)
     edits = FactEdits(services.memory, services.access, services.chat, services.sentences)
     return Feature(

@@ -6,12 +6,12 @@ speak. They judge a sound by the name of its file: Telegram's `.oga` is refused,
 says what it is.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import orjson
 
-from bot.model.call import MediaModel, ModelObserver, Posts, Usage
+from bot.model.call import Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import object_of, usage_of
 from bot.reply.parts import well_formed
@@ -52,8 +52,13 @@ def ending_of(name: str, mime_type: str) -> str:
     return "" if name or mime_type else "ogg"
 
 
-class Transcriber(MediaModel):
+@dataclass(frozen=True, slots=True, eq=False)
+class Transcriber:
     """One transcription model of one server."""
+
+    client: Posts
+    model: str
+    timeout_s: float
 
     async def words(self, sound: bytes, ending: str, seconds: int = 0) -> str:
         """Return what is said, "" for silence; raise `ModelError`.
@@ -63,7 +68,7 @@ class Transcriber(MediaModel):
         length = Usage(heard_s=_length_s(sound, seconds))
         fields = {"model": self.model, "response_format": "json"}
         file = (f"voice.{ending}", sound, _TYPES[ending][0])
-        with self._call("transcription", length) as call:
+        with self.client.call("transcription", self.model, length) as call:
             async with time_limit(self.timeout_s):
                 body = await self.client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
             try:
@@ -98,20 +103,20 @@ _MAX_SOUND_BYTES = 5 * 2**20
 _SPEECH_PATH = "/audio/speech"
 
 
-class Speaker(MediaModel):
+@dataclass(slots=True, eq=False)
+class Speaker:
     """One voice of a speech model."""
 
-    def __init__(
-        self, client: Posts, model: str, voice: str, observers: Sequence[ModelObserver] = ()
-    ) -> None:
-        super().__init__(client, model, SPEECH_TIMEOUT_S, observers)
-        self._voice = voice
+    client: Posts
+    model: str
+    voice: str
+    timeout_s: float = SPEECH_TIMEOUT_S
 
     async def sound(self, text: str) -> bytes:
-        """Return a text spoken, as OGG with Opus, within `SPEECH_TIMEOUT_S`; raise `ModelError`."""
-        body = {"model": self.model, "voice": self._voice, "input": text}
+        """Return a text spoken, as OGG with Opus, within `timeout_s`; raise `ModelError`."""
+        body = {"model": self.model, "voice": self.voice, "input": text}
         spoken = Usage(spoken_chars=len(text))
-        with self._call("speech", spoken) as call:
+        with self.client.call("speech", self.model, spoken) as call:
             async with time_limit(self.timeout_s):
                 sound = await self.client.post_whole(
                     _SPEECH_PATH, body | {"response_format": "opus"}, _MAX_SOUND_BYTES

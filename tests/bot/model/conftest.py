@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from bot.model.call import PromptMessage
+from bot.model.call import CallReport, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
@@ -28,6 +28,13 @@ async def server(script: Scripted) -> AsyncIterator[ModelApiServer]:
 async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
     async with open_client(server.base_url, "any", timeout_s=60) as client:
         yield client
+
+
+def reports_of(client: ModelClient) -> list[CallReport]:
+    """Return what the client reports of calls from now on."""
+    reports: list[CallReport] = []
+    client.observers = [reports.append]
+    return reports
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from bot.model.call import CallReport, ModelReply, PromptMessage, Usage, watching
+from bot.model.call import ModelReply, PromptMessage, Usage, watching
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import (
     AnswerIncomplete,
@@ -24,7 +24,7 @@ from bot.model.request_forms import Api
 from bot.model.wire import Effort
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
-from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT
+from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT, reports_of
 from tests.servers.model_api import (
     ApiError,
     ApiRequest,
@@ -274,8 +274,8 @@ async def test_a_parameter_is_left_out_also_if_only_the_error_text_names_it(
 
 async def test_a_stopped_answer_is_estimated(client: ModelClient, server: ModelApiServer) -> None:
     server.faults.add(StreamBreak.STALL)
-    reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=60, observers=[reports.append])
+    reports = reports_of(client)
+    model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
     seen = asyncio.Event()
     with watching(lambda so_far: seen.set() if so_far().text else None):
         asking = asyncio.create_task(ask(model))
@@ -296,11 +296,9 @@ async def test_an_answer_that_we_stop_before_its_first_word_counts_its_prompt(
 ) -> None:
     """A model that reasons is billed for its silence as well."""
     script.on("hello", Reply(TEXT, gate=asyncio.Event()))
-    reports: list[CallReport] = []
     async with open_client(server.base_url, "any", timeout_s=60, api=api) as client:
-        model = OpenAIChatModel(
-            client, "gpt-test", 10, ChatParameters(reasoning=effort), [reports.append]
-        )
+        reports = reports_of(client)
+        model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(reasoning=effort))
         asking = asyncio.create_task(ask(model))
         await server.wait_for(lambda call: isinstance(call.request, ChatRequest))
         asking.cancel()
@@ -329,9 +327,9 @@ async def test_only_a_prompt_that_a_server_took_is_counted(
     client: ModelClient, server: ModelApiServer, fault: Fault, prompts: int
 ) -> None:
     server.faults.add(fault, times=None)
-    reports: list[CallReport] = []
+    reports = reports_of(client)
     never_ends = fault in (Break.HANG, StreamBreak.STALL)
-    model = OpenAIChatModel(client, "gpt-test", 1 if never_ends else 10, observers=[reports.append])
+    model = OpenAIChatModel(client, "gpt-test", 1 if never_ends else 10)
     with pytest.raises(ModelError):
         await ask(model)
     [report] = reports
@@ -341,10 +339,10 @@ async def test_only_a_prompt_that_a_server_took_is_counted(
 
 
 async def test_a_server_that_refuses_connections_bills_nothing(client: ModelClient) -> None:
-    reports: list[CallReport] = []
+    reports = reports_of(client)
     away = client.to(f"http://127.0.0.1:{free_port()}", None, 10)
     with pytest.raises(ModelUnavailable):
-        await ask(OpenAIChatModel(away, "gpt-test", timeout_s=60, observers=[reports.append]))
+        await ask(OpenAIChatModel(away, "gpt-test", timeout_s=60))
     assert reports[0].usage == Usage()
 
 
@@ -352,8 +350,8 @@ async def test_a_stopped_prompt_counts_about_a_thousand_tokens_for_each_picture(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(Break.HANG)
-    reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=1, observers=[reports.append])
+    reports = reports_of(client)
+    model = OpenAIChatModel(client, "gpt-test", timeout_s=1)
     picture = Picture(0, b"x" * 100_000, "image/png", 8, 8)
     with pytest.raises(ModelUnavailable):
         await model.complete([PromptMessage("user", "look", pictures=(picture,) * 2)], ())

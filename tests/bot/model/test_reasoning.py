@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.call import CallReport
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from tests.bot.model.conftest import CLOCK, HELLO
+from tests.bot.model.conftest import CLOCK, HELLO, reports_of
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 from tests.servers.model_api import (
     ApiError,
@@ -87,8 +86,8 @@ async def test_the_beginning_of_an_answer_is_better_than_none_and_reasoning_is_n
     client: ModelClient, script: Scripted
 ) -> None:
     script.then(CUT, LOST, LOST, LOST)
-    reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100), [reports.append])
+    reports = reports_of(client)
+    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
     reply = await model.complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     with pytest.raises(AnswerIncomplete):
@@ -103,8 +102,8 @@ async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_lo
     script.then(CUT)
     trouble = Break.HANG if limit_s == 2 else ApiError(401, "Incorrect API key")
     server.faults.add(trouble, times=None, when=_has_less_effort)
-    reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", limit_s, ChatParameters(100), [reports.append])
+    reports = reports_of(client)
+    model = OpenAIChatModel(client, "gpt-test", limit_s, ChatParameters(100))
     reply = await model.complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     script.then(LOST)
@@ -150,8 +149,8 @@ async def test_a_model_with_high_effort_may_be_silent_at_first(
 async def test_an_internal_call_lost_to_reasoning_is_made_once_more_with_less_reasoning(
     client: ModelClient, server: ModelApiServer, script: Scripted
 ) -> None:
-    reports: list[CallReport] = []
-    internal = StructuredModel(client, "gpt-test", 10, "medium", [reports.append])
+    reports = reports_of(client)
+    internal = StructuredModel(client, "gpt-test", 10, "medium")
     script.then(LOST, ANSWER, LOST, "Tea.")
     assert await fill(internal) == PARTS
     assert await write(internal) == "Tea."

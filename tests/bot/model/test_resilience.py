@@ -16,7 +16,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resilience import Attempt, CircuitBreaker, Guard, ModelCondition, Resilient
+from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.text.internal_model import InternalModelUnavailable
 from tests.bot.model.conftest import HELLO
@@ -64,9 +64,8 @@ class Scene:
             self.breaker,
             LIMIT_S,
         )
-        guard = Guard(ModelCondition("learning", "OPENAI_MEMORY_MODEL"))
-        self.internal = InternalCalls(internal, guard)
-        self.chat = ResilientChatModel(self.pair)
+        self.internal = InternalCalls(internal, ModelCondition("learning", "OPENAI_MEMORY_MODEL"))
+        self.chat = ResilientChatModel(self.pair, ModelCondition("answers", "OPENAI_MODEL"))
 
     async def ask(self) -> str:
         return (await self.chat.complete(HELLO, ())).text
@@ -202,7 +201,7 @@ class TimedScene:
         self.breaker = CircuitBreaker(self.now)
         first, second = Timed("first", LIMIT_S / 2, *seconds), Timed("second", LIMIT_S, 0, 0, 0)
         self.pair: Resilient[ChatModel] = Resilient(first, second, self.breaker, LIMIT_S)
-        self._chat = ResilientChatModel(self.pair)
+        self._chat = ResilientChatModel(self.pair, ModelCondition("answers", "OPENAI_MODEL"))
 
     async def ask(self) -> tuple[str, float]:
         """Return which model answered, and after how many seconds."""

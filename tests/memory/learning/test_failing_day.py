@@ -12,7 +12,6 @@ from bot.model.resilience import (
     FIRST_REST_S,
     MAX_REST_S,
     CircuitBreaker,
-    Guard,
     ModelCondition,
     Part,
     Resilient,
@@ -57,17 +56,17 @@ class Day:
     def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
         """Begin a process: it knows nothing of what failed before."""
         model_ = StructuredModel(client, "m", timeout_s=60)
-        internal = InternalCalls(Resilient(model_), self._guard("learning"))
-        embedder = OpenAIEmbedder(client, "e", None, 10, guard=self._guard("vectors"))
+        internal = InternalCalls(Resilient(model_), self._condition("learning"))
+        embedder = OpenAIEmbedder(client, "e", None, 10, condition=self._condition("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
         self.memory.enable_learning(
             LearningConfig([] if embeds else [self.notes], internal, model_name=model)
         )
 
-    def _guard(self, part: Part) -> Guard:
+    def _condition(self, part: Part) -> ModelCondition:
         breaker = CircuitBreaker(lambda: self.now, first_s=FIRST_REST_S, max_s=MAX_REST_S)
-        return Guard(ModelCondition(part, "OPENAI_MEMORY_MODEL"), breaker)
+        return ModelCondition(part, "OPENAI_MEMORY_MODEL", breaker=breaker)
 
     async def pass_(self, seconds: float) -> int:
         """Let time pass; return how many calls were made."""

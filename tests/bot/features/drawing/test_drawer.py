@@ -4,13 +4,13 @@ import pytest
 
 from bot.features.drawing import feature
 from bot.features.drawing.feature import Drawer, DrawPictureArguments, draw_picture_tool
-from bot.model.call import CallReport, Usage
+from bot.model.call import Usage
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.openai_client import ModelClient
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile
-from tests.bot.model.conftest import client, script, server
+from tests.bot.model.conftest import client, reports_of, script, server
 from tests.servers.model_api import PICTURE, ApiError, Break, ModelApiServer, is_image
 
 __all__ = ["client", "script", "server"]
@@ -23,8 +23,8 @@ __all__ = ["client", "script", "server"]
 async def test_a_picture_comes_from_models_that_know_the_format_and_from_others(
     client: ModelClient, server: ModelApiServer, model: str, usage: Usage
 ) -> None:
-    reports: list[CallReport] = []
-    drawer = Drawer(client, model, 10, [reports.append])
+    reports = reports_of(client)
+    drawer = Drawer(client, model, 10)
     assert [await drawer.picture("A red dragon") for _ in "ab"] == [PICTURE, PICTURE]
     assert [(r.kind, r.model, r.usage) for r in reports] == [("drawing", model, usage)] * 2
     # The refusal of the format is remembered.
@@ -43,10 +43,10 @@ async def test_a_picture_comes_from_models_that_know_the_format_and_from_others(
 async def test_a_server_that_does_not_draw_is_asked_once_and_counted_if_it_may_have_drawn(
     client: ModelClient, server: ModelApiServer, fault: Break | ApiError, outcome: str, drawn: int
 ) -> None:
-    reports: list[CallReport] = []
+    reports = reports_of(client)
     server.faults.add(fault, when=is_image)
     with pytest.raises(ModelError):
-        await Drawer(client, "dall-e-3", 1, [reports.append]).picture("A red dragon")
+        await Drawer(client, "dall-e-3", 1).picture("A red dragon")
     assert [(each.outcome, each.usage.drawn_images) for each in reports] == [(outcome, drawn)]
     assert len(server.log.calls) == 1
 

@@ -80,8 +80,8 @@ async def test_a_turn_that_goes_on_elsewhere_is_no_error(process: Process, outco
 
 async def test_a_failed_call_shows_the_class_of_its_error_and_no_text(process: Process) -> None:
     error = ModelUnavailable("the words of a zebra")
-    process.live.model_called(CallReport("internal", "secret-model", "first", 1, error=error))
-    process.live.model_called(CallReport("internal", "secret-model", "first", 1))
+    process.live.observe(CallReport("internal", "secret-model", "first", 1, error=error))
+    process.live.observe(CallReport("internal", "secret-model", "first", 1))
     [seen] = process.report()["errors"]
     assert (seen["step"], seen["error"]) == ("internal call, first model", "ModelUnavailable")
     assert "zebra" not in str(seen)

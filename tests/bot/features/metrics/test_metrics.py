@@ -91,9 +91,9 @@ async def test_the_page_counts_round_trips_and_wake_ups(memory: Memory) -> None:
 def test_calls_to_models_are_counted_with_their_time_and_tokens() -> None:
     metrics = Metrics()
     usage = Usage(prompt_tokens=100, completion_tokens=7, cached_tokens=60)
-    metrics.model_called(CallReport("internal", "m", "second", 0.5, usage))
+    metrics.observe(CallReport("internal", "m", "second", 0.5, usage))
     failure = ModelUnavailable("out of order")
-    metrics.model_called(CallReport("internal", "m", "second", 0.5, error=failure))
+    metrics.observe(CallReport("internal", "m", "second", 0.5, error=failure))
     of_second = {"kind": "internal", "model": "second"}
     for outcome in ("ok", "ModelUnavailable"):
         assert value(metrics, "ricordo_model_calls_total", outcome=outcome, **of_second) == 1

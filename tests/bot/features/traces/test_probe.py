@@ -44,6 +44,6 @@ async def test_missing_packages_are_named_and_the_bot_runs_on(
     assert (verdict, "install opentelemetry-sdk" in seen) == ("warn", True)
     with capture_logs() as log:
         made = feature(services_of(memory))
-    assert made.watchers == ()
+    assert made.observers == ()
     [line] = log
     assert line["advice"].startswith("install opentelemetry-sdk opentelemetry-exporter-otlp")

@@ -9,13 +9,13 @@ from bot.features.voice.feature import SpokenAnswers
 from bot.features.voice.probes import _spoken_answers as check_speech
 from bot.features.voice.probes import _voice_messages as check_transcription
 from bot.features.voice.servers import Speaker, Transcriber
-from bot.model.call import CallReport, Usage
+from bot.model.call import Usage
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable, NotAModel
 from bot.model.openai_client import ModelClient
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
 from tests.bot.features.conftest import SettingsOf, rows_of
-from tests.bot.model.conftest import client, script, server
+from tests.bot.model.conftest import client, reports_of, script, server
 from tests.bot.turn.test_follow_ups import request_of
 from tests.quiet_chat import QuietChat
 from tests.servers.model_api import (
@@ -63,11 +63,10 @@ async def test_a_sound_that_is_too_large_is_not_read_to_its_end(
 
 
 async def test_characters_are_counted_also_if_the_sound_never_comes(
-    client: ModelClient, server: ModelApiServer, monkeypatch: pytest.MonkeyPatch
+    client: ModelClient, server: ModelApiServer
 ) -> None:
-    monkeypatch.setattr(servers, "SPEECH_TIMEOUT_S", 1)
-    reports: list[CallReport] = []
-    voice = Speaker(client, "mouth", "nova", [reports.append])
+    reports = reports_of(client)
+    voice = Speaker(client, "mouth", "nova", 1)
     await voice.sound("Hello")
     for fault in (Break.HANG, ApiError(400, "no")):
         server.faults.add(fault, when=is_speech)
@@ -88,8 +87,8 @@ async def test_characters_are_counted_also_if_the_sound_never_comes(
 async def test_the_length_of_a_sound_is_counted_and_no_app_can_state_it_wrongly(
     client: ModelClient, sound: bytes, stated_s: int, heard_s: int
 ) -> None:
-    reports: list[CallReport] = []
-    await Transcriber(client, "ear", 10, [reports.append]).words(sound, "ogg", stated_s)
+    reports = reports_of(client)
+    await Transcriber(client, "ear", 10).words(sound, "ogg", stated_s)
     assert reports[0].usage == Usage(14, 3, heard_s=heard_s)
 
 
