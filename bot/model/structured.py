@@ -70,17 +70,41 @@ class StructuredModel:
         The caller validates them with `AnswerShape.validate`. An answer of another shape is asked
         for again, once; the time limit covers both. Raise `ModelError`.
         """
+        schema = json.dumps(shape.schema, ensure_ascii=False, separators=(",", ":"))
+        without_schema = _messages(instructions, content)
+        with_schema = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", content)
+        shows_schema, is_second_try = self._always_shows_schema, False
+
+        def formats(dialect: Dialect) -> Options:
+            plain = dialect.prompt(with_schema)
+            strict = plain if shows_schema else dialect.prompt(without_schema)
+            options = {
+                _STRICT: {**strict, **dialect.json(shape)},
+                _JSON: {**plain, **dialect.json(None)},
+                PROMPT: plain,
+            }
+            if shape.unconvertible:
+                del options[_STRICT]
+            return options
+
         with self.client.call("internal", self.model) as call:
             async with time_limit(self.timeout_s):
-                fill = partial(self._fill, instructions, content, shape, call)
-                try:
-                    return await fill(shows_schema=self._always_shows_schema)
-                except AnswerUnreadable as error:
-                    log.warning("answer unreadable", reason=str(error))
-                parts = await fill(shows_schema=True)
-                # The server took the schema and ignored it; the schema in the prompt has helped.
-                self._always_shows_schema = True
-                return parts
+                while True:
+                    mode, reply = await self._ask(call, formats, self.reasoning)
+                    if reply.finish_reason == CUT_SHORT and not reply.text:
+                        mode, reply = await self._ask(call, formats, less_effort(self.reasoning))
+                    is_strict = mode == _STRICT and not shows_schema
+                    try:
+                        parts = _parts_of(reply, shape, is_strict=is_strict)
+                    except AnswerUnreadable as error:
+                        if is_second_try:
+                            raise
+                        log.warning("answer unreadable", reason=str(error))
+                        shows_schema = is_second_try = True
+                    else:
+                        # The server took the schema and ignored it; that in the prompt has helped.
+                        self._always_shows_schema |= is_second_try
+                        return parts
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
@@ -96,40 +120,6 @@ class StructuredModel:
                     if reply.finish_reason == CUT_SHORT:  # the model spent all tokens on reasoning
                         self._limits_tokens, effort = False, less_effort(effort)
             raise AnswerUnreadable("no text")
-
-    async def _fill(
-        self,
-        instructions: str,
-        content: str,
-        shape: AnswerShape,
-        call: ObservedCall,
-        *,
-        shows_schema: bool,
-    ) -> dict[str, object]:
-        """Return the parts of one answer; with `shows_schema` the prompt always has the schema."""
-        schema = json.dumps(shape.schema, ensure_ascii=False, separators=(",", ":"))
-        without_schema = _messages(instructions, content)
-        with_schema = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", content)
-
-        def formats(dialect: Dialect) -> Options:
-            plain = dialect.prompt(with_schema)
-            strict = plain if shows_schema else dialect.prompt(without_schema)
-            options = {
-                _STRICT: {**strict, **dialect.json(shape)},
-                _JSON: {**plain, **dialect.json(None)},
-                PROMPT: plain,
-            }
-            if shape.unconvertible:
-                del options[_STRICT]
-            return options
-
-        mode, reply = await self._ask(call, formats, self.reasoning)
-        if reply.finish_reason == CUT_SHORT and not reply.text:
-            mode, reply = await self._ask(call, formats, less_effort(self.reasoning))
-        found = read_object(_whole(reply), shape.parts)
-        if mode == _STRICT and not shows_schema and not shape.is_met_by(found):
-            raise AnswerUnreadable("the server ignored the schema")
-        return {name: found.get(name) for name in shape.parts}
 
     def _ask(
         self,
@@ -169,6 +159,13 @@ class StructuredModel:
             return mode, replace(reply, text=reply.text.strip())
 
         return self._served.ask(groups, send)
+
+
+def _parts_of(reply: ModelReply, shape: AnswerShape, *, is_strict: bool) -> dict[str, object]:
+    found = read_object(_whole(reply), shape.parts)
+    if is_strict and not shape.is_met_by(found):
+        raise AnswerUnreadable("the server ignored the schema")
+    return {name: found.get(name) for name in shape.parts}
 
 
 def read_object(text: str, names: Collection[str]) -> dict[str, object]:
