@@ -10,14 +10,15 @@ import structlog
 
 from bot.assistant import (
     Assistant,
-    CommandSet,
     assistant_of,
     behaviors_of,
     build_commands,
     learning_config,
     turn_worker,
 )
+from bot.commands.command_set import CommandSet
 from bot.commands.erasing import Receipts, all_in_order
+from bot.commands.fact_edits import FactEdits
 from bot.commands.general import descriptions, menus
 from bot.commands.immediate import Buttons, ImmediateActions
 from bot.commands.sentences import Sentences
@@ -136,6 +137,7 @@ class App:
             services = replace(
                 Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,
+                observe=self._observe,
                 env_file="" if outside.observer else ".env",
                 me=self._health.account,
                 name_of=partial(short_name, secret_of(settings.telegram_bot_token) or ""),
@@ -150,7 +152,7 @@ class App:
                 learned += each.learned
                 self._observers += each.observers
             self._observers += [outside.observer] if outside.observer else []
-            behaviors = behaviors_of(services, self._observe)
+            behaviors = behaviors_of(services)
             memory.enable_learning(learning_config(services, behaviors))
             assistant = assistant_of(services, behaviors)
             await stack.enter_async_context(self._web(services).serving())
@@ -180,12 +182,12 @@ class App:
         stopping: asyncio.Event,
     ) -> None:
         settings, sentences, memory = self._settings, services.sentences, services.memory
-        chat, features, observe = services.chat, services.features, self._observe
+        chat, features, observe = services.chat, services.features, services.observe
         erasing = [hook for each in features for hook in each.erasing]
         deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
         commands = build_commands(services, deleting)
         observe(BotServing(memory, assistant.prompt))
-        worker = turn_worker(services, assistant, commands.answer, observe)
+        worker = turn_worker(services, assistant, commands.answer)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
         running = watches(services)
@@ -226,10 +228,9 @@ class App:
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
         backpressure = Backpressure(memory.client, memory.keys, settings.max_pending_conversations)
+        edits = FactEdits(memory, services.access, services.chat, services.sentences)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
-        immediate = ImmediateActions(
-            buttons.press, commands.edits.take, memory.mailbox, services.chat, acts
-        )
+        immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, services.chat, acts)
         ballast = memory.capacity.ballast
         self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
         menu = menus(services.sentences, commands.listed, settings.admin_user_ids)

@@ -1,13 +1,13 @@
 """Builds what answers people: the behaviors, the agent, the commands, and the worker of turns."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
 from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
-from bot.commands.arguments import CommandWords
-from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
+from bot.commands.bot_command import Handler
+from bot.commands.command_set import CommandSet
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
 from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
@@ -23,12 +23,11 @@ from bot.operator_classes import (
     selector_of,
 )
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
-from bot.telegram.updates import IncomingMessage
 from bot.turn.agent_step import AgentStep, RunTools
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
 from bot.turn.load import ContextLoader
-from bot.turn.observers import FieldsRefused, Observer
+from bot.turn.observers import FieldsRefused
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import GiveUp, TurnRunner
@@ -44,7 +43,6 @@ from memory.learning.learner import LearningConfig
 from memory.learning.tool_writes import without_domain
 from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
-from memory.store.keys import Scope
 
 _BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
@@ -53,9 +51,7 @@ _OUTPUT_SHARE = 4
 """One tool output takes at most a quarter of the prompt."""
 
 
-def behaviors_of(
-    services: Services, observe: Observer = lambda _: None
-) -> AIContextBehaviorManager:
+def behaviors_of(services: Services) -> AIContextBehaviorManager:
     """Return the bot's behaviors in the order of the prompt, those of features last.
 
     Raise `UnusableClass`, or `FunctionNameClash` if two tools of behaviors have one name.
@@ -69,6 +65,7 @@ def behaviors_of(
         max_tokens=min(_BATCH_TOKENS, settings.window_tokens // 2),
     )
     domain = domain_of(replaced_by(features).knowledge_base)
+    observe = services.observe
     state = RunningState(scopes, domain, cadence, lambda source: observe(FieldsRefused(source)))
     kinds: dict[str, AIContextBehavior] = {
         "state": state,
@@ -173,18 +170,8 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
     return Assistant(run, toolbox.run, assemble, assembler.showable, selector, behaviors)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSet:
-    """All commands, and all buttons by verb. Menus, /help and the checks follow from the list."""
-
-    listed: tuple[BotCommand, ...]  # in the order of the table `commands`
-    answer: Handler  # answers any command, also one that does not exist
-    buttons: Mapping[str, ButtonHandler]
-    edits: FactEdits  # takes new wordings of facts
-
-
 def build_commands(services: Services, deleting: Deleting) -> CommandSet:
-    """Return our commands and those of features, each behind the checks it declares.
+    """Return our commands and those of features.
 
     Raise `UnusableClass` if two commands, buttons or kinds of arrival have one name.
     """
@@ -192,39 +179,26 @@ def build_commands(services: Services, deleting: Deleting) -> CommandSet:
     sentences, access = services.sentences, services.access
     ways = [way for feature in features for way in feature.ways]
     erasing = ErasingCommands(memory, deleting, Receipts(memory.jobs, chat, sentences), sentences)
-    edits = FactEdits(memory, access, chat, sentences)
-    listed: list[BotCommand] = []
-    listed += [
-        *GeneralCommands(services.me(), memory, access, ways, sentences, listed).commands,
+    others = [
         stop_command(sentences),
         RetryCommand(memory, access, sentences).command,
-        edits.command,
+        FactEdits(memory, access, chat, sentences).command,
         *erasing.commands,
         *(command for feature in features for command in feature.commands),
     ]
-    order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}
-    listed.sort(key=lambda each: order.get(f"commands.{each.name}", 0))
-    words = CommandWords(access.operators, sentences)
-    commands = tuple(access.guarded(words.checked(each)) for each in listed)
-    several = [each.buttons for each in commands] + [each.buttons for each in features]
-    refuse_doubled("commands", (command.name for command in commands))
+    listed = GeneralCommands(services.me(), memory, access, ways, sentences, others).listed
+    of_features = [each.buttons for each in features]
+    several = [*(each.buttons for each in listed), *of_features]
+    refuse_doubled("commands", (command.name for command in listed))
     refuse_doubled("buttons", (verb for each in several for verb in each))
     refuse_doubled("arrivals", (kind.__name__ for each in features for kind in each.arrivals))
-    buttons = {verb: act for each in several for verb, act in each.items()}
-    handlers = {command.name: command.handler for command in commands}
-    unknown = words.unknown(commands)
-
-    async def answer(asked: IncomingMessage, conversation: Scope) -> Answer:
-        return await handlers.get(asked.command, unknown)(asked, conversation)
-
-    return CommandSet(commands, answer, buttons, edits)
+    return CommandSet(listed, of_features, access, sentences)
 
 
-def turn_worker(
-    services: Services, assistant: Assistant, commands: Handler, observe: Observer
-) -> TurnWorker:
-    """Return the worker for all turns; `observe` is called with the steps of each."""
+def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> TurnWorker:
+    """Return the worker for all turns."""
     settings, memory, features = services.settings, services.memory, services.features
+    observe = services.observe
     chat, sentences, behaviors = services.chat, services.sentences, assistant.behaviors
     permits = Permits(settings.max_turns_per_person, memory.mailbox.wake)
     drafts = [each.draft_of for each in features if each.draft_of]

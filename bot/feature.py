@@ -77,6 +77,7 @@ class Services:
     files: FileFetcher  # fetches a file that a message brings
     notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
+    observe: Observer = lambda _: None  # tells all observers of a step
     env_file: str = ""  # the file that a reload reads; "" in the playground, which has none
     me: Callable[[], BotIdentity] = TelegramHealth().account  # our account, once the bot serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id

@@ -1,7 +1,6 @@
 """What a command is: its name, who may use it, what answers it, and the buttons below its answers.
 
-Values and types only. `build_commands` in `bot/assistant.py` lists all commands; menus, /help and
-the checks are derived from it.
+Values and types only. `build_commands` in `bot/assistant.py` lists all commands for `CommandSet`.
 """
 
 import re

@@ -40,27 +40,28 @@ def what_to_send(ways: Iterable[str], sentences: Sentences, language: str) -> st
 
 @dataclass(frozen=True, slots=True)
 class GeneralCommands:
-    """Answers what needs no memory; `ways` are what people can send beside text.
-
-    `listed` are all commands, these too, as soon as all are made.
-    """
+    """Answers what needs no memory; `ways` are what people can send beside text."""
 
     me: BotIdentity
     memory: Memory
     access: Access
     ways: Sequence[str]
     sentences: Sentences
-    listed: Sequence[BotCommand]
+    others: Sequence[BotCommand]
 
     @property
-    def commands(self) -> tuple[BotCommand, ...]:
-        """The commands."""
-        return (
+    def listed(self) -> Sequence[BotCommand]:
+        """These commands and the others, in the order of the table `commands`."""
+        ours = (
             BotCommand(_START, self.start, "unlisted", {_START: self.press}, takes=ANYTHING),
             BotCommand("ask", self.ask, "groups"),
             BotCommand("new", self.new),
             BotCommand("help", self.help),
         )
+        keys = (*self.sentences.keys(), "commands.help")
+        order = {key: place for place, key in enumerate(keys)}
+        listed = (*ours, *self.others)
+        return sorted(listed, key=lambda each: order.get(f"commands.{each.name}", 0))
 
     async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what the bot does, what to try, and who reads it.

@@ -278,11 +278,8 @@ async def measure(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         models = await stack.enter_async_context(open_models(settings, [bill]))
-        judge = StructuredModel(
-            models.client,  # type: ignore[arg-type]  # it is the client of `open_models`
-            options.judge,
-            settings.model_timeout_s,
-        )
+        limit_s = settings.model_timeout_s  # the client below is that of `open_models`
+        judge = StructuredModel(models.client, options.judge, limit_s)  # type: ignore[arg-type]
         memory = Memory(client, 1, tokens, models.embedder, OPTIONS)
         trial = Trial(memory, *await bot_of(settings, memory, models), judge, note)
         for talk in read_conversations(options.path):

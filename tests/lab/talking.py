@@ -78,7 +78,7 @@ class Talk:
         behaviors = behaviors_of(services)
         memory.enable_learning(learning_config(services, behaviors))
         assistant = assistant_of(services, behaviors)
-        self._worker = turn_worker(services, assistant, no_command, lambda _: None)
+        self._worker = turn_worker(services, assistant, no_command)
         self._learner = BackgroundLearner(memory.learn)
         self._learns_in_background = False
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from bot.commands.access import Access
-from bot.commands.arguments import nearest
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords
+from bot.commands.command_set import nearest
 from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT, FactEdits
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, ListContent, PagedList

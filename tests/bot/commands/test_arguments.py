@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.assistant import CommandSet
+from bot.commands.command_set import CommandSet
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Sender

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.assistant import CommandSet, build_commands
+from bot.assistant import build_commands
 from bot.commands.bot_command import BotCommand
+from bot.commands.command_set import CommandSet
 from bot.commands.general import menus
 from bot.commands.sentences import Sentences
 from bot.features import open_features

@@ -51,7 +51,7 @@ async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
     async with open_models(settings) as models:
         services = services_of(memory, settings, chat := SignallingChat(), models=models)
         assistant = assistant_of(services, behaviors_of(services))
-        worker = turn_worker(services, assistant, no_command, lambda _: None)
+        worker = turn_worker(services, assistant, no_command)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
         await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=said))

@@ -12,6 +12,7 @@ import numpy as np
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.assistant import build_commands
 from bot.commands.erasing import Receipts
+from bot.commands.fact_edits import FactEdits
 from bot.commands.immediate import Buttons, ImmediateActions
 from bot.costs import Budget
 from bot.feature import Services
@@ -131,6 +132,7 @@ class SimulatedBot:
         models = models_of(ScriptedInternalModel(Tape(lambda: 0), 0))
         services = Services.of(_SETTINGS, memory, telegram, sentences, models)
         commands = build_commands(replace(services, me=lambda: _ME), deleting)
+        edits = FactEdits(memory, services.access, telegram, sentences)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
@@ -171,9 +173,7 @@ class SimulatedBot:
         self._work = NamingWorkLoop(memory.work, kinds, deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
-        immediate = ImmediateActions(
-            buttons.press, commands.edits.take, memory.mailbox, telegram, {}
-        )
+        immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, telegram, {})
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, immediate.act, memory.capacity.ballast, backpressure

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.assistant import CommandSet
+from bot.commands.command_set import CommandSet
 from bot.commands.fact_edits import FactEdits
 from bot.features.memory_page import about_people
 from bot.features.memory_page.entries import MemoryEntries

@@ -1,5 +1,7 @@
 """`/metrics` is shown to the right callers, and counts what happens."""
 
+from dataclasses import replace
+
 import httpx2
 import pytest
 from starlette.routing import Router
@@ -119,7 +121,7 @@ async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory
     metrics = Metrics()
     services = services_of(memory, Settings(_env_file=None, learn="state"))
     services.features.append(Feature(name="berths", replaces=Replacements(knowledge_base=Berth)))
-    made = behaviors_of(services, metrics.observe)
+    made = behaviors_of(replace(services, observe=metrics.observe))
     [state] = [each for each in made.behaviors if isinstance(each, RunningState)]
     for update in ('{"number": "A-1"}', '{"number": 7}'):
         state.with_domain("", update)

@@ -1,13 +1,13 @@
-"""Reads what stands behind a command, for all commands; nothing of it is ignored in silence."""
+"""All commands of a bot; what stands behind one is read here, and never ignored in silence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 import structlog
 
-from bot.commands.access import Operators
-from bot.commands.bot_command import Answer, BotCommand, Handler
+from bot.commands.access import Access
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
 from bot.commands.general import LISTED
 from bot.commands.sentences import Sentences
 from bot.reply.parts import utf16_slice
@@ -21,14 +21,42 @@ _MAX_WORD_CHARS = 40
 """None of our words is longer, so no more of a text is compared with them."""
 
 
-class CommandWords:
-    """Reads the words behind commands, and names what comes nearest to a wrong one."""
+class CommandSet:
+    """All commands in their order, each behind the checks it declares, and all buttons by verb.
 
-    def __init__(self, operators: Operators, sentences: Sentences) -> None:
-        self._operators = operators
+    Menus, /help and the intake follow from the list; `buttons` are those of no command.
+    """
+
+    def __init__(
+        self,
+        commands: Iterable[BotCommand],
+        buttons: Iterable[Mapping[str, ButtonHandler]],
+        access: Access,
+        sentences: Sentences,
+    ) -> None:
+        self._operators = access.operators
         self._sentences = sentences
+        self.listed: Sequence[BotCommand] = [access.guarded(self._checked(c)) for c in commands]
+        several = (*(each.buttons for each in self.listed), *buttons)
+        self.buttons = {verb: act for each in several for verb, act in each.items()}
+        self._handlers = {command.name: command.handler for command in self.listed}
 
-    def checked(self, command: BotCommand) -> BotCommand:
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer any command; raise what its handler raises.
+
+        If there is no such command, name the nearest one that is listed here.
+        """
+        if handler := self._handlers.get(asked.command):
+            return await handler(asked, conversation)
+        audiences = LISTED["group" if asked.is_group else "private"]
+        if not asked.is_group and asked.sender in self._operators:
+            audiences = (*audiences, "operators")
+        names = [each.name for each in self.listed if each.audience in audiences]
+        near = nearest(asked.command, names)
+        key = "error.near_command" if near else "error.unknown_command"
+        return Answer(self._sentences.say(asked.sender.language, key, command=near))
+
+    def _checked(self, command: BotCommand) -> BotCommand:
         """Return a command whose handler gets one of its `words`, what it `takes`, or nothing."""
 
         async def answer(asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -56,21 +84,6 @@ class CommandWords:
             return Answer(self._sentences.say(language, *keys, **values))
 
         return replace(command, handler=answer)
-
-    def unknown(self, commands: Iterable[BotCommand]) -> Handler:
-        """Return what answers a command that does not exist: it names the nearest one here."""
-        listed = tuple(commands)
-
-        async def answer(asked: IncomingMessage, _: Scope) -> Answer:
-            audiences = LISTED["group" if asked.is_group else "private"]
-            if not asked.is_group and asked.sender in self._operators:
-                audiences = (*audiences, "operators")
-            names = [each.name for each in listed if each.audience in audiences]
-            near = nearest(asked.command, names)
-            key = "error.near_command" if near else "error.unknown_command"
-            return Answer(self._sentences.say(asked.sender.language, key, command=near))
-
-        return answer
 
 
 def nearest(said: str, words: Iterable[str]) -> str:
