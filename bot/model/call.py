@@ -166,7 +166,7 @@ ModelObserver: TypeAlias = Callable[[CallReport], None]
 
 @dataclass(slots=True, repr=False, eq=False)
 class ObservedCall:
-    """A block that makes one call; when it ends, however it ends, the observers get a report.
+    """A block that makes one call; however it ends, the client's observers then get a report.
 
     The block adds to `usage` what each request was billed. If a server has read a prompt and its
     answer never came to an end, the prompt is estimated: servers bill it all the same.
@@ -174,8 +174,7 @@ class ObservedCall:
 
     kind: CallKind
     model: str
-    which: WhichModel
-    observers: Sequence[ModelObserver]
+    client: "Posts"
     unanswered_usage: Usage | None = None  # of a request without an answer; None: of its prompt
     usage: Usage = Usage()
     is_reply: bool = False
@@ -203,10 +202,9 @@ class ObservedCall:
             tokens = len(text.decode(errors="replace")) // CHARS_PER_TOKEN
             self.usage += self.unanswered_usage or Usage(tokens + pictures * _PICTURE_TOKENS)
         seconds = monotonic() - self._began
-        report = CallReport(
-            self.kind, self.model, self.which, seconds, self.usage, error, self.is_reply
-        )
-        for observer in self.observers:
+        which, usage = self.client.which, self.usage
+        report = CallReport(self.kind, self.model, which, seconds, usage, error, self.is_reply)
+        for observer in self.client.observers:
             observer(report)
 
 
@@ -217,14 +215,13 @@ current_call: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
 class Posts(Protocol):
     """What asks a model with an API of its own, such as one that hears or draws."""
 
+    which: WhichModel
+    observers: Sequence[ModelObserver]  # of each call to its models
+
     def to(
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "Posts":
         """Return the same for another server."""
-        ...
-
-    def call(self, kind: CallKind, model: str, unanswered: Usage | None = None) -> ObservedCall:
-        """Return a call; `unanswered` is billed for a request without an answer."""
         ...
 
     async def post_whole(

@@ -120,7 +120,7 @@ class OpenAIChatModel:
         """
         request = _Request(messages, tools, tool_choice, labels, self.parameters.reasoning)
         noted = self.condition.noted() if self.condition else nullcontext()
-        with noted, self.client.call("answer", self.model) as call:
+        with noted, ObservedCall("answer", self.model, self.client) as call:
             first: ModelReply | None = None
             try:
                 async with time_limit(self.timeout_s):

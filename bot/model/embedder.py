@@ -69,7 +69,7 @@ class OpenAIEmbedder:
         batches = _batches(list(wanted.values()))
         attempt = self.condition.attempt() if self.condition else nullcontext()
         try:
-            with attempt, self.client.call("embedding", self.model) as call:
+            with attempt, ObservedCall("embedding", self.model, self.client) as call:
                 found = [row for batch in batches for row in await self._embed(batch, call)]
                 await load_index()
                 given = dict(zip(wanted, found, strict=True))

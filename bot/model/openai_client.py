@@ -25,14 +25,7 @@ import orjson
 from httpx2 import ByteStream
 
 from bot.http_client import IDLE_S, read_within, trusted
-from bot.model.call import (
-    CallKind,
-    ModelObserver,
-    ObservedCall,
-    Usage,
-    WhichModel,
-    current_call,
-)
+from bot.model.call import ModelObserver, WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
     ContentRefused,
@@ -117,10 +110,6 @@ class ModelClient:
         """Return a client of another server on the same connections; `open_client` closes them."""
         observers = self.observers
         return ModelClient(self.http, base_url, key, timeout_s, which=which, observers=observers)
-
-    def call(self, kind: CallKind, model: str, unanswered: Usage | None = None) -> ObservedCall:
-        """Return a call; `unanswered` is billed for a request without an answer."""
-        return ObservedCall(kind, model, self.which, self.observers, unanswered)
 
     @cached_property
     def _client(self) -> "openai.AsyncOpenAI":

@@ -87,7 +87,7 @@ class StructuredModel:
                 del options[_STRICT]
             return options
 
-        with self.client.call("internal", self.model) as call:
+        with ObservedCall("internal", self.model, self.client) as call:
             async with time_limit(self.timeout_s):
                 while True:
                     mode, reply = await self._ask(call, formats, self.reasoning)
@@ -110,7 +110,7 @@ class StructuredModel:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
         prompt = _messages(instructions, content)
         effort = self.reasoning
-        with self.client.call("internal", self.model) as call:
+        with ObservedCall("internal", self.model, self.client) as call:
             ask = partial(self._ask, call, lambda dialect: {PROMPT: dialect.prompt(prompt)})
             async with time_limit(self.timeout_s):
                 for _ in range(_TRIES):

@@ -19,12 +19,11 @@ import orjson
 
 from bot.model.call import (
     NO_LABELS,
-    CallKind,
     CallLabels,
+    ModelObserver,
     ModelReply,
-    ObservedCall,
     PromptMessage,
-    Usage,
+    WhichModel,
     live_observer,
 )
 from bot.playground.offline_memory import begins_with_wish, reminder_in
@@ -362,6 +361,9 @@ class OfflineServer:
     For another sound it hears nothing.
     """
 
+    which: WhichModel = "first"
+    observers: Sequence[ModelObserver] = ()  # its calls cost nothing
+
     def __init__(self) -> None:
         self._typed: dict[bytes, str] = {}
 
@@ -374,10 +376,6 @@ class OfflineServer:
     def to(self, *_: Any, **__: Any) -> "OfflineServer":
         """Return itself: there is no other server."""
         return self
-
-    def call(self, kind: CallKind, model: str, unanswered: Usage | None = None) -> ObservedCall:
-        """Return a call of which nobody hears: it costs nothing."""
-        return ObservedCall(kind, model, "first", (), unanswered)
 
     async def post_whole(
         self,

@@ -14,7 +14,7 @@ from pydantic import Field
 from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
-from bot.model.call import Posts, Usage
+from bot.model.call import ObservedCall, Posts, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -71,7 +71,7 @@ class Drawer:
     async def picture(self, prompt: str) -> bytes:
         """Return the bytes of one picture, as the server sent them; raise `ModelError`."""
         body: dict[str, object] = {"model": self.model, "prompt": prompt}
-        with self.client.call("drawing", self.model, Usage(drawn_images=1)) as call:
+        with ObservedCall("drawing", self.model, self.client, Usage(drawn_images=1)) as call:
             async with time_limit(self.timeout_s):
                 answer = await self._posted(body)
             try:

@@ -11,7 +11,7 @@ from math import ceil
 
 import orjson
 
-from bot.model.call import Posts, Usage
+from bot.model.call import ObservedCall, Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import object_of, usage_of
 from bot.reply.parts import well_formed
@@ -68,7 +68,7 @@ class Transcriber:
         length = Usage(heard_s=_length_s(sound, seconds))
         fields = {"model": self.model, "response_format": "json"}
         file = (f"voice.{ending}", sound, _TYPES[ending][0])
-        with self.client.call("transcription", self.model, length) as call:
+        with ObservedCall("transcription", self.model, self.client, length) as call:
             async with time_limit(self.timeout_s):
                 body = await self.client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
             try:
@@ -116,7 +116,7 @@ class Speaker:
         """Return a text spoken, as OGG with Opus, within `timeout_s`; raise `ModelError`."""
         body = {"model": self.model, "voice": self.voice, "input": text}
         spoken = Usage(spoken_chars=len(text))
-        with self.client.call("speech", self.model, spoken) as call:
+        with ObservedCall("speech", self.model, self.client, spoken) as call:
             async with time_limit(self.timeout_s):
                 sound = await self.client.post_whole(
                     _SPEECH_PATH, body | {"response_format": "opus"}, _MAX_SOUND_BYTES
