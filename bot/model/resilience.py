@@ -113,7 +113,7 @@ class CircuitBreaker:
 Part: TypeAlias = Literal["answers", "learning", "vectors"]  # what a model is for
 
 
-FIRST_REST_S, MAX_REST_S = 60.0, 86_400.0
+_FIRST_REST_S, _MAX_REST_S = 60.0, 86_400.0
 _MAX_OUTAGE_REST_S = 900.0
 """For trouble that ends without the operator: a server that is down or overloaded."""
 
@@ -157,7 +157,7 @@ class ModelCondition:
     setting: str  # names the model in the environment
     clock: Callable[[], float] = time.time
     breaker: CircuitBreaker = field(  # decides when the model is asked
-        default_factory=lambda: CircuitBreaker(first_s=FIRST_REST_S, max_s=MAX_REST_S)
+        default_factory=lambda: CircuitBreaker(first_s=_FIRST_REST_S, max_s=_MAX_REST_S)
     )
     answered_at: float = 0.0
     failing_since: float = 0.0
@@ -220,7 +220,7 @@ class ModelCondition:
         if self._doubts < _MAX_DOUBTS:
             self.breaker.answered(attempt)
             return False
-        max_s = _MAX_OUTAGE_REST_S if is_outage else MAX_REST_S
+        max_s = _MAX_OUTAGE_REST_S if is_outage else _MAX_REST_S
         rest_s = self.breaker.failed(attempt, in_silence=False, max_s=max_s)
         if not was_open:
             reason, advice = reason_of(cause, self.setting), _ADVICE[self.part]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 
 import pytest
 
@@ -15,6 +15,7 @@ from bot.model.model_errors import (
     ModelRefused,
     time_limit,
 )
+from bot.model.models import open_models
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
@@ -35,11 +36,11 @@ from tests.servers.model_api import (
 )
 from tests.servers.model_api.errors import bad_request
 from tests.servers.model_api.faults import Fault
+from tests.settings import Settings
 
 LIMIT_S = 4.0
 SILENCE = 100.0
 MISSING = ApiError(404, "The model `m` does not exist", code="model_not_found")
-NO_QUOTA = ApiError(429, "You exceeded your current quota", code="insufficient_quota")
 
 
 class Scene:
@@ -90,9 +91,16 @@ async def scene() -> AsyncIterator[Scene]:
         yield scene
 
 
-async def test_the_second_model_is_not_asked_while_the_first_answers(scene: Scene) -> None:
-    assert [await scene.ask() for _ in range(3)] == ["first"] * 3
-    assert scene.asked == (3, 0)
+@pytest.mark.parametrize("second", [None, "second"])
+async def test_answers_fail_only_if_no_model_answers(scene: Scene, second: str | None) -> None:
+    scene.first.faults.add(MISSING)
+    update = {"openai_base_url": scene.first.base_url, "fallback_model": second}
+    update |= {"fallback_base_url": scene.second.base_url}
+    async with open_models(Settings().model_copy(update=update)) as models:
+        with nullcontext() if second else pytest.raises(ModelError):
+            await models.chats[0].complete(HELLO, ())
+        found = (models.conditions[0].failures, models.conditions[0].answered_at > 0)
+    assert found == ((0, True) if second else (1, False))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ async def test_the_second_model_is_not_asked_while_the_first_answers(scene: Scen
     [
         server_error(),
         rate_limited(20),
-        NO_QUOTA,
+        ApiError(429, "You exceeded your current quota", code="insufficient_quota"),
         MISSING,
         ApiError(401, "Incorrect API key"),
         ApiError(402, "Insufficient balance"),

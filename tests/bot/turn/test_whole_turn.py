@@ -62,7 +62,6 @@ async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
     return [part for _, part in chat.sent]
 
 
-MAX_FRAMES = 12
 ROOT = Path(bot.__file__).parents[1]
 OURS = (str(ROOT / "bot"), str(ROOT / "memory"))
 
@@ -94,7 +93,7 @@ async def test_from_the_worker_to_the_sdk_there_are_at_most_twelve_frames(
         memory = Memory(store, 42, tokens, None, memory_options(settings))
         await answer_hello(settings, memory)
     assert stacks[0][0] == "TurnWorker._serve"
-    assert len(stacks[0]) <= MAX_FRAMES, stacks[0]
+    assert len(stacks[0]) <= 12, stacks[0]
 
 
 TEXTS = [

@@ -169,8 +169,7 @@ class SimulatedBot:
         queue, histories = memory.turns, memory.histories
         self._worker = TurnWorker(self._ready_queue, queue, histories, permits, named.run, 4)
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
-        kinds = [DueReminders(memory.work, sentences)]
-        self._work = NamingWorkLoop(memory.work, kinds, deliverer, LEASE_S)
+        self._work = NamingWorkLoop(memory.work, [tasks], deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, telegram, {})

@@ -8,14 +8,7 @@ import pytest
 
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resilience import (
-    FIRST_REST_S,
-    MAX_REST_S,
-    CircuitBreaker,
-    ModelCondition,
-    Part,
-    Resilient,
-)
+from bot.model.resilience import ModelCondition, Part, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.learning import learner, progress
 from memory.learning.learner import LearningConfig
@@ -65,8 +58,9 @@ class Day:
         )
 
     def _condition(self, part: Part) -> ModelCondition:
-        breaker = CircuitBreaker(lambda: self.now, first_s=FIRST_REST_S, max_s=MAX_REST_S)
-        return ModelCondition(part, "OPENAI_MEMORY_MODEL", breaker=breaker)
+        condition = ModelCondition(part, "OPENAI_MEMORY_MODEL")
+        condition.breaker.clock = lambda: self.now
+        return condition
 
     async def pass_(self, seconds: float) -> int:
         """Let time pass; return how many calls were made."""
