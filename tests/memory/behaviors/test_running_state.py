@@ -248,25 +248,6 @@ def test_an_invalid_operators_part_keeps_the_old_one_and_the_rest_is_learned(
     assert state.model_dump_json() == expected.model_dump_json()
 
 
-def test_too_large_an_operators_part_is_refused_with_the_reason_and_the_rest_learned_later(
-    with_issue: RunningState,
-) -> None:
-    old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "MOVE-1"}})
-    answer = with_issue.part.model_validate(
-        {"domain": {"labels": ["secret" * 900]}, "current_goals": ["pack"]}
-    )
-    reading = batch(*TALK, here=scope_memory(state=old.model_dump_json()))
-    with pytest.raises(PartRejected) as refused:
-        with_issue.learn(reading, answer)
-    assert "at most 1200 are kept; the longest field is labels with 5404" in refused.value.tell
-    with capture_logs() as logs:
-        again = with_issue.learn(replace(reading, refusal=refused.value.tell), answer)
-    assert [line["event"] for line in logs] == ["domain refused"]
-    assert "secret" not in f"{logs}{refused.value.tell}"
-    expected = old.model_copy(update={"current_goals": ["pack"]})
-    assert again.state == expected.model_dump_json()
-
-
 def test_null_clears_a_field_of_the_operators_part_a_missing_one_stays(
     with_issue: RunningState,
 ) -> None:

@@ -170,13 +170,6 @@ async def test_nothing_is_learned_from_what_was_erased_during_the_call(
     assert [await facts_of(memory, scope) for scope in (HERE, ANNS)] == [[], []]
 
 
-async def test_a_tool_write_is_not_kept_after_its_message_is_forgotten(memory: Memory) -> None:
-    await talk(memory, "one", closing=Closing(writes=to_json([Remember(CANARY, sender_id=ANN)])))
-    await forget(memory, 1, 2)
-    await memory.learn(HERE)
-    assert await facts_of(memory, ANNS) == []
-
-
 async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(memory: Memory) -> None:
     await talk(memory, "one")
     other = Scope.of_chat(ANN, 5)

@@ -133,14 +133,6 @@ async def test_the_digest_of_tools_is_not_kept_if_no_behavior_learns_from_it(
     assert (await memory.scopes.read(HERE)).all(Digest) == []
 
 
-async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:
-    first, second = Notes("first", every=1), Notes("second", every=1, is_personal=True)
-    memory.enable_learning(LearningConfig([first, second], model))
-    model.parts = {"first": {"text": "a"}, "second": {"text": "b"}}
-    assert (await talk_and_learn(memory, "one")).calls == 1
-    assert first.batches == second.batches == [[1, 2]]
-
-
 async def test_a_bad_part_keeps_its_watermark_and_does_not_block_the_other(
     memory: Memory, model: ScriptedModel
 ) -> None:
@@ -258,24 +250,6 @@ async def test_after_something_was_written_the_conversation_is_looked_at_once_mo
     assert 0 < (await noted(memory) or 0) <= 61
     assert (await memory.learn(HERE)).entries == 0
     assert await noted(memory) is None
-
-
-async def test_nothing_is_written_if_a_clear_came_meanwhile(
-    memory: Memory, model: ScriptedModel
-) -> None:
-    behaviors = [Notes(every=1, is_personal=True), Notes("here", every=1)]
-    memory.enable_learning(LearningConfig(behaviors, model))
-    model.parts = {"notes": {"text": "a secret"}, "here": {"text": "a secret"}}
-    await talk(memory, "one")
-
-    async def clear() -> None:
-        await (await ChatHistory.read(memory.histories, HERE)).clear()
-        await memory.scopes.cut(ANNS, HERE)
-
-    model.meanwhile = clear
-    await memory.learn(HERE)
-    books = [await memory.scopes.read(scope) for scope in (HERE, ANNS)]
-    assert [book.facts for book in books] == [[], []]
 
 
 async def test_only_one_process_learns_from_a_conversation_at_once(

@@ -167,15 +167,6 @@ async def test_processes_with_two_models_replace_each_others_vectors_once(memory
     assert learned == [2, 2, 2, 0, 0, 0]
 
 
-async def test_vectors_of_dated_texts_are_replaced(memory: Memory, store: RedisClient) -> None:
-    await say_much(memory)
-    await memory.learn(HERE)
-    meta = memory.keys.scope(HERE).meta
-    await store.call("HSET", meta, "vector_fingerprint", "words | date speaker words")
-    assert (await memory.learn(HERE)).messages == LONG
-    assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
-
-
 async def test_an_old_models_batch_is_refused(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     larger = WordsEmbedder("larger", dimensions=256)
@@ -186,19 +177,6 @@ async def test_an_old_models_batch_is_refused(memory: Memory, embedder: WordsEmb
     embedder.meanwhile = replace_model
     assert (await memory.learn(HERE)).messages == 0
     assert await vectors(memory) == all_of(LONG, 256)
-
-
-async def test_vectors_of_a_model_that_changed_under_its_name_are_not_mixed(
-    memory: Memory, embedder: WordsEmbedder
-) -> None:
-    await say(memory, "My boat is called Aurora")
-    await memory.learn(HERE)
-    embedder.dimensions = 64
-    await say(memory, "Hello")
-    await memory.learn(HERE)
-    await memory.learn(HERE)
-    assert await vectors(memory) == all_of(2, 64)
-    assert (await found_in_a_turn(memory, 1))[1] == 1
 
 
 async def found_in_a_turn(memory: Memory, update_id: int) -> tuple[OpenTurn, int]:

@@ -328,16 +328,6 @@ async def test_if_embedding_fails_words_are_found(memory: Memory, embedder: Word
     assert out_of_order[0].dense == 0.0 != again[0].dense
 
 
-async def test_vectors_of_another_model_are_not_used(memory: Memory, store: RedisClient) -> None:
-    await remembering(memory, (BOAT, "Nice"))
-    tokens = memory.histories.tokens
-    renamed = Memory(store, 42, tokens, WordsEmbedder("other words"), OPTIONS)
-    resized = Memory(store, 42, tokens, WordsEmbedder(dimensions=64), OPTIONS)
-    for other in (renamed, resized):
-        found, *_ = await (await history_of(other)).search("boat", 8)
-        assert found.dense == 0.0
-
-
 async def test_a_message_is_found_by_its_day_in_the_operator_s_time_zone(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
@@ -413,16 +403,6 @@ async def test_the_second_turn_does_not_read_the_first_one_again(memory: Memory)
     assert memory.client.round_trips == trips
 
 
-async def test_what_another_process_said_is_joined_on(memory: Memory, other: Memory) -> None:
-    await remembering(memory, (BOAT, "Nice"))
-    await talk(await history_of(other), ("The oven is broken", "Oh"))
-    turn = await turn_of(memory)
-    assert turn.loaded.messages
-    assert len(turn.loaded.messages.entries) == 2
-    history = await read_by(memory, turn)
-    assert texts(history.messages) == [BOAT, "Nice", "The oven is broken", "Oh"]
-
-
 async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"), ("Hello", "Hi"))
     turn = await turn_of(memory)
@@ -431,15 +411,6 @@ async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Mem
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
     found, *_ = await history.search("boat", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
-
-
-async def test_a_history_read_meanwhile_holds_nothing_twice(memory: Memory, other: Memory) -> None:
-    await remembering(memory, (BOAT, "Nice"))
-    await talk(await history_of(other), ("Hello", "Hi"))
-    turn = await turn_of(memory)
-    await history_of(memory)
-    history = await read_by(memory, turn)
-    assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
 
 
 # --- erasure
