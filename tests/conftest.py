@@ -2,11 +2,14 @@
 
 import asyncio
 import gc
+import re
 import sys
 import warnings
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -224,6 +227,28 @@ async def cluster_store(cluster_server: OneNodeCluster) -> AsyncIterator[RedisCl
     cluster_server.ask("FLUSHALL")
     async with opened(cluster_server.url) as client:
         yield client
+
+
+Documented = Callable[[str, str], ModuleType]
+_DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture
+def documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Documented]:
+    """Import the example of a page that contains a text, as the module of an operator."""
+    names: list[str] = []
+
+    def imported(page: str, text: str) -> ModuleType:
+        examples = re.findall(r"```python\n(.*?)```", (_DOCS / page).read_text(), re.DOTALL)
+        [example] = [each for each in examples if text in each]
+        names.append(f"documented_{len(names)}")
+        (tmp_path / f"{names[-1]}.py").write_text(example)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return import_module(names[-1])
+
+    yield imported
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 @pytest.hookimpl(wrapper=True)

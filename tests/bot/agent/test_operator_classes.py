@@ -1,19 +1,14 @@
 """An operator's selector and agent take the place of ours, within our limits."""
 
 import asyncio
-import re
-import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-import bot
 from bot.agent.agent import FunctionsBasedAgent, run_agent
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelUnavailable
@@ -33,9 +28,9 @@ from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import toolbox_of
 from tests.bot.agent.test_agent import ScriptedModel, prompt, reply
+from tests.conftest import Documented
 from tests.settings import Settings
 
-PAGE = Path(bot.__file__).parents[1] / "docs" / "features.md"
 DAY_S = 86_400
 MAX_STEPS = 2
 SETTINGS = Settings(_env_file=None)
@@ -118,15 +113,9 @@ def ours(tokens: TokenCounter) -> FunctionsBasedAgent:
 
 
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replacements]:
-    """Write the classes of the page to a file, and return what its feature replaces."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    [code] = [each for each in blocks if "class LooksFirst" in each]
-    (tmp_path / "own_example.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    made: Feature = import_module("own_example").feature(None)
-    yield replaced_by([made])
-    sys.modules.pop("own_example", None)
+def example(documented: Documented) -> Replacements:
+    """Return what the feature of the page replaces."""
+    return replaced_by([documented("features.md", "class LooksFirst").feature(None)])
 
 
 def own(theirs: Deciding, ours: FunctionsBasedAgent, timeout_s: float = 5) -> OperatorAgent:

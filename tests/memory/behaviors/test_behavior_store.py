@@ -1,15 +1,10 @@
 """The example of docs/behaviors.md stores texts, which are erased like all else."""
 
-import re
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 import pytest
 
-import memory.behaviors as behaviors_package
 from bot.assistant import behaviors_of
 from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
@@ -21,13 +16,12 @@ from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ToolWrite, to_json
 from tests.bot.features.services import services_of
+from tests.conftest import Documented
 from tests.memory.behaviors.batches import call_context
 from tests.memory.learning.scripted import talk
 from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
 from tests.settings import Settings
-
-PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
 
 
 class AlsoList(AIContextBehavior):
@@ -45,13 +39,9 @@ def embedder() -> WordsEmbedder:
 
 
 @pytest.fixture
-def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Write the class of the page to a file and return its import path."""
-    _, code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (tmp_path / "shopping_example.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield "shopping_example:ShoppingList"
-    sys.modules.pop("shopping_example", None)
+def paths(documented: Documented) -> str:
+    """Return the import path of the class of the page."""
+    return f"{documented('behaviors.md', 'class ShoppingList').__name__}:ShoppingList"
 
 
 def made(memory: Memory, *paths: str) -> AIContextBehaviorManager:

@@ -1,10 +1,5 @@
 """Updates of an operator's part of the running state: told why they are refused, set by steps."""
 
-import re
-import sys
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -30,12 +25,11 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import Failures, State
 from memory.scopes.writes import SetDomain, ToolWrite, to_json
 from tests.bot.features.services import services_of
+from tests.conftest import Documented
 from tests.memory.behaviors.test_behavior_store import Chat
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import HERE
 from tests.settings import Settings
-
-PAGE = Path(__file__).parents[3] / "docs" / "features.md"
 
 
 class Ticket(BaseModel):
@@ -123,21 +117,13 @@ async def test_a_tool_sets_and_clears_fields_and_hears_why_they_are_refused(memo
         await BehaviorStore(memory.scopes, "tickets").set_domain(now, {"key": "A-1"})
 
 
-@pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Write the ticket of the page to a file and return its module."""
-    codes = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (code,) = [each for each in codes if "class Tickets" in each]
-    (tmp_path / "ticket_example.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield "ticket_example"
-    sys.modules.pop("ticket_example", None)
-
-
-async def test_the_example_of_the_page_clears_what_was_learned(memory: Memory, module: str) -> None:
-    settings = Settings(_env_file=None, learn="state", behaviors=f"{module}:Tickets")
+async def test_the_example_of_the_page_clears_what_was_learned(
+    memory: Memory, documented: Documented
+) -> None:
+    module = documented("features.md", "class Tickets")
+    settings = Settings(_env_file=None, learn="state", behaviors=f"{module.__name__}:Tickets")
     services = services_of(memory, settings)
-    services.features.append(import_module(module).feature(services))
+    services.features.append(module.feature(services))
     behaviors = behaviors_of(services)
     (state,) = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     (tool,) = [each for each in behaviors.functions if each.name == "close_ticket"]

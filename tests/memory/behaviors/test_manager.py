@@ -1,12 +1,9 @@
 """The manager calls only hooks that are overridden, and isolates slow and failing ones."""
 
 import asyncio
-import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
+from inspect import getsource
 
 import pytest
 
@@ -14,6 +11,7 @@ from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManage
 from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.store.keys import Scope
+from tests.conftest import Documented
 from tests.memory.behaviors.batches import DAY, NOW, call_context, said
 
 
@@ -108,22 +106,16 @@ async def test_a_behavior_runs_only_in_the_conversations_that_it_covers() -> Non
     assert only_in("7").is_limited
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "behaviors.md"  # NOW is a Friday
-
-
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AIContextBehavior]:
-    """Import the class of the page from a file."""
-    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(code.splitlines()) <= 30
-    (tmp_path / "opening_hours_example.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    made = import_module("opening_hours_example").OpeningHours()
+def example(documented: Documented) -> AIContextBehavior:
+    module = documented("behaviors.md", "class OpeningHours")
+    assert len(getsource(module).splitlines()) <= 30
+    made = module.OpeningHours()
     assert isinstance(made, AIContextBehavior)
-    yield made
-    del sys.modules["opening_hours_example"]
+    return made
 
 
+# NOW is a Friday.
 @pytest.mark.parametrize(("days", "expected"), [(0, ""), (3, "Today is Monday; we are closed.")])
 async def test_the_example_shows_what_matters_today(
     example: AIContextBehavior, days: int, expected: str

@@ -1,15 +1,10 @@
 """The learning behavior of docs/behaviors.md keeps a state of its own beside the running state."""
 
-import re
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 import pytest
 
-import memory.behaviors as behaviors_package
 from bot.assistant import behaviors_of, learning_config
 from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehaviorManager
@@ -20,12 +15,12 @@ from memory.scopes.fields import Failures
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from tests.bot.features.services import services_of
+from tests.conftest import Documented
 from tests.memory.behaviors.batches import call_context
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk_and_learn
 from tests.memory.turns import GROUP, HERE
 from tests.settings import Settings
 
-PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
 OTHER_TOPIC = Scope.of_chat(HERE.chat_id, HERE.topic_id + 1)
 
 
@@ -36,14 +31,9 @@ class Facts(Notes):
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Write the diary of the page to a file and return its import path."""
-    codes = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (code,) = [each for each in codes if "class Meals" in each]
-    (tmp_path / "meals_example.py").write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield "meals_example:Meals"
-    sys.modules.pop("meals_example", None)
+def path(documented: Documented) -> str:
+    """Return the import path of the diary of the page."""
+    return f"{documented('behaviors.md', 'class Meals').__name__}:Meals"
 
 
 async def learn(memory: Memory, model: ScriptedModel, path: str) -> AIContextBehaviorManager:

@@ -1,11 +1,8 @@
 """Work items are stored with their turn, and one worker at a time gets each one that is due."""
 
-import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +19,7 @@ from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import TakenWork
 from tests.bot.features.services import services_of
+from tests.conftest import Documented
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -386,19 +384,14 @@ async def test_an_item_stands_where_its_fact_was_said(memory: Memory) -> None:
 
 
 async def test_the_examples_of_the_documentation_greet_and_add_an_item_that_goes_with_its_fact(
-    memory: Memory,
+    memory: Memory, documented: Documented
 ) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "features.md").read_text()
-    codes = re.findall(r"```python\n(\"{3}(?:Greets|Congratulates).+?)```", page, re.DOTALL)
-    modules: list[dict[str, Any]] = [{}, {}]
-    for code, module in zip(codes, modules, strict=True):
-        exec(compile(code, "docs/features.md", "exec"), module)  # noqa: S102 - our own page
     services = services_of(memory)
-    greeting = modules[0]["feature"](services)
+    greeting = documented("features.md", "class HelloCommand").feature(services)
     assert [command.name for command in greeting.commands] == ["hello"]
     assert greeting.sentences["en"].keys() == greeting.sentences["de"].keys()
     await know(memory, HERE)
-    example = modules[1]["Birthdays"](services)
+    example = documented("features.md", "class Birthdays").Birthdays(services)
     for _ in range(2):
         assert await example.learned(HERE)
     [item] = await memory.work.of_kind("birthday").list_open(HERE, ANN)
