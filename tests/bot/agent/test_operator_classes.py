@@ -17,14 +17,17 @@ from bot.operator_classes import (
     OwnSelector,
     UnusableClass,
     agents_of,
+    built_behaviors,
     replaced_by,
     selector_of,
 )
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.errors import LeaseLost
+from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import toolbox_of
 from tests.bot.agent.test_agent import ScriptedModel, prompt, reply
@@ -172,6 +175,13 @@ def test_a_class_that_cannot_be_used_is_refused_with_the_reason(
     with pytest.raises(UnusableClass, match=f"FEATURES: .*{why}") as refused:
         _ = selector_of(SETTINGS, kind) if what == "selector" else agents_of(SETTINGS, ours, kind)
     assert SECRET not in str(refused.value)
+
+
+def test_a_behavior_of_an_operator_is_limited_to_the_chats_behind_its_path(memory: Memory) -> None:
+    path = "tests.acceptance.operator_parts:Harbour"
+    [berths] = built_behaviors([f"{path}@7", f"{path}@groups"], memory.scopes, None)
+    covered = [berths.reach.covers(Scope.of_chat(chat)) for chat in (7, 8, -5)]
+    assert covered == [True, False, True]
 
 
 def test_two_features_cannot_replace_the_same() -> None:
