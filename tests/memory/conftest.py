@@ -26,7 +26,7 @@ def valkey(request: pytest.FixtureRequest) -> str:
     """Give the address of an empty Cluster.
 
     It refuses what a server refuses, and besides a command or a script with keys of several slots.
-    The limits and the store are tested on both; the black-box tests run on a server.
+    The store is tested on both; the black-box tests run on a server, also on a full one.
     """
     server: ValkeyServer = request.getfixturevalue(getattr(request, "param", "cluster_server"))
     server.ask("FLUSHALL")

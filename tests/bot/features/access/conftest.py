@@ -1,6 +1,5 @@
-"""A Cluster, and a small server of its own."""
+"""A Cluster."""
 
-from tests.memory.conftest import valkey
-from tests.memory.limits.conftest import _small_server, small_server
+from tests.memory.conftest import interrupted, valkey
 
-__all__ = ["_small_server", "small_server", "valkey"]
+__all__ = ["interrupted", "valkey"]

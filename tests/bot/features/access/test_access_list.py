@@ -19,7 +19,6 @@ from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import take
 from tests.settings import Settings
-from tests.valkey import ValkeyServer
 
 ADMIN, OTHER_ADMIN, ANNA, BEN = 1, 2, 1001, 1002
 DAY_MS = 86_400_000
@@ -130,17 +129,15 @@ async def test_another_process_learns_of_a_change_with_its_next_reading(memory: 
 
 
 async def test_a_slow_reading_does_not_undo_a_newer_one(
-    small_server: ValkeyServer, tokens: TokenCounter
+    interrupted: InterruptedClient, tokens: TokenCounter
 ) -> None:
-    client = await InterruptedClient.open(small_server.url)
-    memory = Memory(client, 42, tokens, None, OPTIONS)
+    memory = Memory(interrupted, 42, tokens, None, OPTIONS)
     access = access_of(memory)
     await access.admit_group(-5, "Club", ADMIN)
-    await client.call("INCR", memory.keys.access("version"))
-    client.behind["HKEYS"] = lambda: access.admit_group(-6, "Choir", ADMIN)
+    await interrupted.call("INCR", memory.keys.access("version"))
+    interrupted.behind["HKEYS"] = lambda: access.admit_group(-6, "Choir", ADMIN)
     await access.members.refresh()
     assert (set(access.members.admitted), access.members.removed) == ({-5, -6}, set())
-    await client.close()
 
 
 @pytest.mark.parametrize("is_open", [False, True])
