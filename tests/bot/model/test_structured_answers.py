@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.model.model_errors import AnswerIncomplete, AnswerUnreadable, ContentRefused, ModelError
-from bot.model.structured import StructuredModel
+from bot.model.structured import StructuredModel, read_object
 from tests.bot.model.internal_calls import (
     ANSWER,
     CONTENT,
@@ -74,15 +74,20 @@ USELESS = [
 
 
 @pytest.mark.parametrize("said", USELESS, ids=lambda said: said[:12])
+def test_an_answer_without_the_parts_that_were_asked_for_is_unreadable(said: str) -> None:
+    with pytest.raises(AnswerUnreadable, match="no such JSON object"):
+        read_object(said, PARTS)
+
+
 @pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])
 async def test_an_unreadable_answer_is_asked_for_again_once(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer, dialect: Dialect, said: str
+    internal: StructuredModel, script: Scripted, server: ModelApiServer, dialect: Dialect
 ) -> None:
     server.dialect = dialect
-    script.then(said)
+    script.then(USELESS[0])
     assert await fill(internal) == PARTS
     assert len(server.log.chats) == 2
-    script.then(said, said)
+    script.then(USELESS[0], USELESS[0])
     with pytest.raises(AnswerUnreadable) as caught:
         await fill(internal)
     assert str(caught.value) == "no such JSON object"
