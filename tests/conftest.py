@@ -222,6 +222,12 @@ async def dying(valkey: str) -> AsyncIterator[DyingClient]:
 
 
 @pytest.fixture
+def doomed(dying: DyingClient, tokens: TokenCounter) -> Memory:
+    """Give the memory of the process that dies."""
+    return Memory(dying, 42, tokens, None, OPTIONS)
+
+
+@pytest.fixture
 async def cluster_store(cluster_server: OneNodeCluster) -> AsyncIterator[RedisClient]:
     """Give a client of an empty Cluster."""
     cluster_server.ask("FLUSHALL")

@@ -1,11 +1,13 @@
 """Clients that are interrupted: by what another process does, or by the death of their own."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import cached_property
 
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
+
+_MAX_STEPS = 40
 
 
 class InterruptedClient(RedisClient):
@@ -40,6 +42,14 @@ class DyingClient(RedisClient):
 
     calls_left = 1
     then: Callable[[], Awaitable[object]] | None = None
+
+    def deaths(self) -> Iterator[int]:
+        """Die before the first command, then before the second, and so on, until it lives on."""
+        for self.calls_left in range(_MAX_STEPS):
+            yield self.calls_left
+            if self.calls_left > 0:
+                return
+        raise AssertionError("it never came to the end")
 
     async def call(self, *command: Arg) -> Reply:
         await self._live()

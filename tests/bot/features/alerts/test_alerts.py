@@ -24,14 +24,11 @@ from memory.limits.usage import BilledCall, BillingSource, Tokens, expires_at, m
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
-from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
 WRONG_KEY = ModelRefused("refused", 401, "invalid_api_key")
-MAX_STEPS = 30
 TELLING = "r:42:models:telling"
 ONE_MESSAGE = ModelRefused("refused", 400)
 
@@ -91,22 +88,21 @@ async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(scene: Sc
 
 
 async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
-    scene: Scene, store: RedisClient, dying: DyingClient, tokens: TokenCounter
+    scene: Scene, store: RedisClient, dying: DyingClient, doomed: Memory
 ) -> None:
     """Only the one notice in doubt may come twice."""
     one, other = scene.conditions
     doubled = []
-    for steps in range(MAX_STEPS):
+    for _ in dying.deaths():
         await store.call("FLUSHALL")
         scene.now, scene.sent[:] = scene.now + 100, []
         other.answered()
         one.failed(WRONG_KEY)
         scene.now += 60
         one.failed(WRONG_KEY)
-        doomed = scene.watch(Memory(dying, 42, tokens, None, OPTIONS), one)
-        dying.calls_left = steps
+        watch = scene.watch(doomed, one)
         with suppress(StoreUnavailable):
-            await doomed.check()
+            await watch.check()
         await store.call("DEL", TELLING)  # a minute later
         await scene.later(1)
         assert 1 <= len(scene.sent) <= 2
@@ -115,14 +111,12 @@ async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
         scene.now += 1
         one.answered()
         with suppress(StoreUnavailable):
-            await doomed.check()
+            await watch.check()
         await store.call("DEL", TELLING)
         await scene.later(1)
         assert 1 <= len(scene.texts[told:]) <= 2
         assert all("answer again" in text for text in scene.texts[told:])
         doubled.append(len(scene.sent) - 2)
-        if dying.calls_left > 0:
-            break
     assert doubled[-1] == 0
     assert set(doubled) == {0, 1}
 

@@ -29,13 +29,11 @@ from bot.telegram.telegram_chat import TelegramChat
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.features.broadcast.test_announcements import announcements_of
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import ScriptedApi, refusal
 from tests.lab.simulator.direct import DirectClient
 from tests.memory.clients import DyingClient
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import put
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -44,7 +42,6 @@ ADA = 1
 PEOPLE = (11, 12, 13)
 LEASE_S = 5.0
 SENTENCES = Sentences(Catalogue())
-MAX_STEPS = 40
 
 
 class Page(QuietChat):
@@ -123,28 +120,24 @@ def receipt(why: str = "done", **counts: int) -> str:
 
 
 async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is_in_doubt(
-    memory: Memory, dying: DyingClient, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, doomed: Memory
 ) -> None:
     doubts = []
-    for steps in range(MAX_STEPS):
+    for steps in dying.deaths():
         await announce(memory, str(steps))
         run = await announcements_of(memory).take(LEASE_S)
         assert run
         await run.collect(lambda chat: chat in (11, 12))  # the suite has no time for its many steps
         await run.release()
         chat = Page()
-        dying.calls_left = steps
         with suppress(StoreUnavailable):
-            await worker(Memory(dying, 42, tokens, None, OPTIONS), chat).check()
-        has_lived = dying.calls_left > 0
+            await worker(doomed, chat).check()
         await end_waits(memory)
         await worker(memory, chat).check()
         assert sorted(chat.got) == [11, 12]
         is_in_doubt = chat.edited[-1][2].text == receipt(sent=1, unknown=1)
         assert is_in_doubt or chat.edited[-1][2].text == receipt(sent=2)
         doubts.append(is_in_doubt)
-        if has_lived:
-            break
     assert doubts.count(True) == 2
     assert not doubts[-1]
 
@@ -236,13 +229,13 @@ async def test_a_stopping_worker_stores_what_was_sent_and_returns_the_rest(memor
 
 
 async def test_a_worker_also_stops_if_it_can_store_nothing_more(
-    memory: Memory, dying: DyingClient, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, doomed: Memory
 ) -> None:
     await announce(memory)
     dying.calls_left = 1_000
     chat = Page()
     chat.may_answer.clear()
-    working = asyncio.create_task(worker(Memory(dying, 42, tokens, None, OPTIONS), chat).check())
+    working = asyncio.create_task(worker(doomed, chat).check())
     await chat.copied.wait()
     dying.calls_left = 0
     working.cancel()

@@ -14,16 +14,13 @@ from memory.scopes.entries import Synopsis
 from memory.scopes.sources import Trust
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
-from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 
 TOPIC = Scope.of_chat(7, 5)
 OPENED = TopicNamed(1, 7, 5, is_by_person=False)
 GENOA = "Wanted to plan a trip to Genoa."
 TITLE = "Wanted to plan a trip to Genoa"
-MAX_STEPS = 30
 
 
 class NamingChat(QuietChat):
@@ -81,22 +78,17 @@ async def test_a_call_that_may_have_failed_is_made_again_with_the_same_name(
 
 
 async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
-    memory: Memory, dying: DyingClient, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, doomed: Memory
 ) -> None:
     """Only the name in doubt is given twice."""
     await summed_up(memory, GENOA)
     doubled = 0
-    for steps in range(MAX_STEPS):
+    for _ in dying.deaths():
         await memory.client.call("DEL", memory.keys.topic_name(TOPIC))
         chat = NamingChat()
         await TopicTitles(memory, chat).arrived(OPENED)
-        dying.calls_left = MAX_STEPS
-        doomed = TopicTitles(Memory(dying, 42, tokens, None, OPTIONS), chat)
-        dying.calls_left = steps
         with suppress(StoreUnavailable):
-            await doomed.give(TOPIC)
-        if dying.calls_left > 0:
-            break
+            await TopicTitles(doomed, chat).give(TOPIC)
         assert await TopicTitles(memory, chat).give(TOPIC)
         assert set(chat.names) == {(7, 5, TITLE)}
         doubled += len(chat.names) - 1

@@ -14,16 +14,13 @@ from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.sources import Source
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, HERE, begin, exchange_of
 from tests.quiet_chat import QuietChat
 
 ANNS = Scope.of_person(ANN)
 TOPIC = Scope.of_chat(ANN, 5)
 NOW = time()
-MAX_STEPS = 30
 
 
 @dataclass
@@ -123,20 +120,17 @@ async def test_a_mark_without_a_permit_comes_when_there_is_one(memory: Memory) -
 
 
 async def test_wherever_a_process_dies_the_next_learning_shows_the_mark(
-    memory: Memory, dying: DyingClient, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, doomed: Memory
 ) -> None:
     await say(memory, 101)
     await learn(memory, fact("sails", 1))
     meta = memory.keys.scope(HERE).meta
-    for steps in range(MAX_STEPS):
+    for steps in dying.deaths():  # noqa: B007 - the last is looked at below
         await memory.client.call("HDEL", meta, "marked")
         chat = Reactions()
-        dying.calls_left = steps
         with suppress(StoreUnavailable):
-            await LearnedMarks(Memory(dying, 42, tokens, None, OPTIONS), chat).show(HERE)
+            await LearnedMarks(doomed, chat).show(HERE)
         assert await LearnedMarks(memory, chat).show(HERE)
         assert chat.marked == {101}
         assert await memory.client.call("HGET", meta, "marked") == b"1"
-        if dying.calls_left > 0:
-            break
-    assert 2 < steps < MAX_STEPS - 1
+    assert steps > 2
