@@ -1,6 +1,6 @@
 """Short ways to store a message, take a turn, close it, and carry out a job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import time
 
 from memory.erasure.jobs import FinishedJob, Job
@@ -43,6 +43,13 @@ def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
         Message(0, 0, "user", said, 1_000.0, asker, "Ann", (1,), 3),
         Message(0, 0, "assistant", answer, 1_001.0, tokens=1),
     ]
+
+
+async def store(memory: Memory, said: Sequence[Message], conversation: Scope = HERE) -> None:
+    """Store messages in one turn, whatever each of them is."""
+    turn = await begin(memory, 1, conversation)
+    await memory.turns.write_outbox(turn, b"[]")
+    await memory.turns.commit(turn, said, Cursor())
 
 
 async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:

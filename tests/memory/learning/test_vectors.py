@@ -33,6 +33,7 @@ from tests.memory.turns import (
     exchange_of,
     put,
     read_by,
+    store,
     texts,
 )
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
@@ -57,7 +58,8 @@ async def say(memory: Memory, *texts: str) -> None:
 
 
 async def say_much(memory: Memory) -> None:
-    await say(memory, *(f"text {number}" for number in range(LONG)))
+    said = (Message(0, 0, "user", f"text {n}", 1000.0, ANN, "Ann") for n in range(LONG))
+    await store(memory, [*said])
 
 
 async def embed(memory: Memory, embedder: WordsEmbedder) -> int:

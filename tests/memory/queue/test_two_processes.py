@@ -11,6 +11,7 @@ from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job, JobKind
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
+from memory.message import Message
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor, seq_of
@@ -20,7 +21,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put, read_by
+from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put, read_by, store
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 WORDS = ("boat", "Aurora", "oven", "broken", "lighthouse", "Genoa", "tea", "lemon", "red", "blue")
@@ -140,10 +141,9 @@ async def test_after_a_change_of_model_search_is_lexical_until_all_is_embedded_a
     two: tuple[Memory, Memory],
 ) -> None:
     old, _ = two
-    history = await history_of(old)
     others = (" ".join(Random(number).choices(WORDS[1:], k=3)) for number in range(LONG - 1))
-    for text in (*others, "My boat is blue"):
-        await history.append_user_message(text, 1000.0, sender_id=ANN)
+    said = (Message(0, 0, "user", text, 1000.0, ANN) for text in (*others, "My boat is blue"))
+    await store(old, [*said], GROUP)
     await old.learn(GROUP)
     warm = await turned(old)
     assert (await warm.search("boat", 1))[0].dense > 0

@@ -18,6 +18,7 @@ from memory.scopes.stream import MessageStream
 from memory.search.arrays import quantised
 from memory.store.keys import Scope
 from tests.lab.recall import found_alone
+from tests.memory.turns import store
 
 HERE = Scope.of_chat(7)
 MAX_BYTES = 4 * 2**20
@@ -108,10 +109,8 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
     """Before the fix, six of 10,000 long messages of made-up words took 500 MB at once."""
     long, turn = [Scope.of_chat(8), Scope.of_chat(9)], Queue()
     for scope in (HERE, *long):
-        history = await ChatHistory.read(memory.histories, scope)
-        for number in range(2 if scope == HERE else 210):
-            await history.append_user_message(f"number {number} " + "of a boat " * 1_500, 1.7e9)
-        memory.scopes.drop(scope)
+        texts = (f"number {n} " + "of a boat " * 1_500 for n in range(2 if scope == HERE else 210))
+        await store(memory, [said(0, text) for text in texts], scope)
     memory.scopes.reading_long = turn
     async with turn:
         reading = [asyncio.create_task(ChatHistory.read(memory.histories, scope)) for scope in long]
