@@ -210,6 +210,15 @@ async def test_two_synopses_become_a_narrative(scopes: Scopes, tokens: TokenCoun
     ]
 
 
+async def test_a_narrative_serves_the_same_synopses(scopes: Scopes, tokens: TokenCounter) -> None:
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel("A narrative.", "Never asked for.")
+    behavior = narrating(scopes, tokens, model)
+    for _ in range(3):
+        assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA narrative."
+    assert len(model.asked) == 1
+
+
 async def test_other_words_do_not_get_the_narrative_of_the_words_before(
     scopes: Scopes, tokens: TokenCounter
 ) -> None:
