@@ -13,7 +13,7 @@ from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.context import Asker
 from memory.behaviors.learning_behavior import Unlearned
 from memory.learning import progress
-from memory.learning.batch_learner import request_of
+from memory.learning.batch_learner import first_session, request_of
 from memory.learning.learner import LearningConfig
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
@@ -48,6 +48,16 @@ async def noted(memory: Memory) -> float | None:
     """Return in how many seconds more is due, None for never."""
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     return None if due is None else due - time.time()
+
+
+def test_a_session_ends_by_a_pause_of_an_hour_or_by_new() -> None:
+    """`/new` is named by the newest message before it."""
+    talk = [said(1, "a", at=NOW), said(2, "b", at=NOW + 3_600), said(3, "c", at=NOW + 7_201)]
+    now = NOW + 7_201
+    assert first_session(talk, 0, now) == 2
+    assert first_session(talk, 1, now) == 1
+    assert first_session(talk[:2], 0, NOW + 7_200) == 0
+    assert first_session(talk[:2], 0, now) == first_session(talk[:2], 2, NOW + 3_600) == 2
 
 
 async def test_the_model_is_asked_when_a_behavior_is_due_and_nothing_is_learned_twice(
