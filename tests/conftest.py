@@ -221,10 +221,13 @@ async def dying(valkey: str) -> AsyncIterator[DyingClient]:
     await client.close()
 
 
+Doomed = Callable[[], Memory]
+
+
 @pytest.fixture
-def doomed(dying: DyingClient, tokens: TokenCounter) -> Memory:
-    """Give the memory of the process that dies."""
-    return Memory(dying, 42, tokens, None, OPTIONS)
+def doomed(dying: DyingClient, tokens: TokenCounter) -> Doomed:
+    """Make the memory of a process that dies; a new process has read nothing yet."""
+    return lambda: Memory(dying, 42, tokens, None, OPTIONS)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from bot.turn.outbox import Outbox
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.work.item import BEGUN, WorkItem, due_task
+from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.memory.turns import ANN, HERE, close, take
 from tests.memory.work.test_items import LEASE_S, NEW_YEAR, let_the_lease_end, reminder, store
@@ -91,7 +92,7 @@ async def work(due: WorkLoop) -> None:
 
 
 async def deaths(
-    memory: Memory, dying: DyingClient, doomed: Memory, make: Callable[[], WorkItem]
+    memory: Memory, dying: DyingClient, doomed: Doomed, make: Callable[[], WorkItem]
 ) -> AsyncIterator[tuple[WorkItem, ScriptedChat]]:
     """Let a worker die after each step that it takes with an item, and an heir look afterwards."""
     for steps in dying.deaths():
@@ -99,7 +100,7 @@ async def deaths(
         await store(memory, one, update_id=steps + 1)
         chat = ScriptedChat([])
         try:
-            await work(worker(doomed, chat))
+            await work(worker(doomed(), chat))
         except Exception:  # noqa: BLE001 - it died before it found anything
             assert steps in (0, 1)
         found = await memory.work.find(HERE, one.id)
@@ -110,7 +111,7 @@ async def deaths(
 
 
 async def test_whoever_dies_between_any_two_steps_at_most_the_message_in_doubt_is_repeated(
-    memory: Memory, dying: DyingClient, doomed: Memory
+    memory: Memory, dying: DyingClient, doomed: Doomed
 ) -> None:
     """The heir works when the lease has ended; a worker that dies early has sent nothing."""
     sent = []
@@ -269,7 +270,7 @@ async def test_a_late_one_says_so_and_what_repeats_makes_up_for_nothing(memory: 
 
 
 async def test_a_question_that_stayed_without_an_answer_is_ended_with_one_message(
-    memory: Memory, dying: DyingClient, doomed: Memory
+    memory: Memory, dying: DyingClient, doomed: Doomed
 ) -> None:
     """Also if the worker dies between two steps: at most the message in doubt is repeated."""
     [said] = SENTENCES.say("de", "reminders.unanswered", text="Call Ben")
@@ -309,7 +310,7 @@ async def waiting(memory: Memory) -> list[Entry]:
 
 @pytest.mark.parametrize("rule", ["", "0 8 * * *"])
 async def test_whoever_dies_between_any_two_steps_a_task_has_one_turn(
-    memory: Memory, dying: DyingClient, doomed: Memory, rule: str
+    memory: Memory, dying: DyingClient, doomed: Doomed, rule: str
 ) -> None:
     async for one, chat in deaths(memory, dying, doomed, lambda: a_task(rule)):
         assert chat.texts == []

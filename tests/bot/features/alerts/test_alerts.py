@@ -24,6 +24,7 @@ from memory.limits.usage import BilledCall, BillingSource, Tokens, expires_at, m
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
+from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -88,7 +89,7 @@ async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(scene: Sc
 
 
 async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
-    scene: Scene, store: RedisClient, dying: DyingClient, doomed: Memory
+    scene: Scene, store: RedisClient, dying: DyingClient, doomed: Doomed
 ) -> None:
     """Only the one notice in doubt may come twice."""
     one, other = scene.conditions
@@ -100,7 +101,7 @@ async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
         one.failed(WRONG_KEY)
         scene.now += 60
         one.failed(WRONG_KEY)
-        watch = scene.watch(doomed, one)
+        watch = scene.watch(doomed(), one)
         with suppress(StoreUnavailable):
             await watch.check()
         await store.call("DEL", TELLING)  # a minute later

@@ -32,6 +32,7 @@ from memory.store.keys import Scope
 from tests.bot.features.broadcast.test_announcements import announcements_of
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import ScriptedApi, refusal
+from tests.conftest import Doomed
 from tests.lab.simulator.direct import DirectClient
 from tests.memory.clients import DyingClient
 from tests.memory.turns import put
@@ -120,7 +121,7 @@ def receipt(why: str = "done", **counts: int) -> str:
 
 
 async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is_in_doubt(
-    memory: Memory, dying: DyingClient, doomed: Memory
+    memory: Memory, dying: DyingClient, doomed: Doomed
 ) -> None:
     doubts = []
     for steps in dying.deaths():
@@ -131,7 +132,7 @@ async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is
         await run.release()
         chat = Page()
         with suppress(StoreUnavailable):
-            await worker(doomed, chat).check()
+            await worker(doomed(), chat).check()
         await end_waits(memory)
         await worker(memory, chat).check()
         assert sorted(chat.got) == [11, 12]
@@ -229,13 +230,13 @@ async def test_a_stopping_worker_stores_what_was_sent_and_returns_the_rest(memor
 
 
 async def test_a_worker_also_stops_if_it_can_store_nothing_more(
-    memory: Memory, dying: DyingClient, doomed: Memory
+    memory: Memory, dying: DyingClient, doomed: Doomed
 ) -> None:
     await announce(memory)
     dying.calls_left = 1_000
     chat = Page()
     chat.may_answer.clear()
-    working = asyncio.create_task(worker(doomed, chat).check())
+    working = asyncio.create_task(worker(doomed(), chat).check())
     await chat.copied.wait()
     dying.calls_left = 0
     working.cancel()

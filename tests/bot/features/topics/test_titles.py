@@ -14,6 +14,7 @@ from memory.scopes.entries import Synopsis
 from memory.scopes.sources import Trust
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
+from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.quiet_chat import QuietChat
 
@@ -78,7 +79,7 @@ async def test_a_call_that_may_have_failed_is_made_again_with_the_same_name(
 
 
 async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
-    memory: Memory, dying: DyingClient, doomed: Memory
+    memory: Memory, dying: DyingClient, doomed: Doomed
 ) -> None:
     """Only the name in doubt is given twice."""
     await summed_up(memory, GENOA)
@@ -88,7 +89,7 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
         chat = NamingChat()
         await TopicTitles(memory, chat).arrived(OPENED)
         with suppress(StoreUnavailable):
-            await TopicTitles(doomed, chat).give(TOPIC)
+            await TopicTitles(doomed(), chat).give(TOPIC)
         assert await TopicTitles(memory, chat).give(TOPIC)
         assert set(chat.names) == {(7, 5, TITLE)}
         doubled += len(chat.names) - 1

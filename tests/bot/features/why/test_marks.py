@@ -14,6 +14,7 @@ from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.sources import Source
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
+from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.memory.turns import ANN, HERE, begin, exchange_of
 from tests.quiet_chat import QuietChat
@@ -120,7 +121,7 @@ async def test_a_mark_without_a_permit_comes_when_there_is_one(memory: Memory) -
 
 
 async def test_wherever_a_process_dies_the_next_learning_shows_the_mark(
-    memory: Memory, dying: DyingClient, doomed: Memory
+    memory: Memory, dying: DyingClient, doomed: Doomed
 ) -> None:
     await say(memory, 101)
     await learn(memory, fact("sails", 1))
@@ -129,7 +130,7 @@ async def test_wherever_a_process_dies_the_next_learning_shows_the_mark(
         await memory.client.call("HDEL", meta, "marked")
         chat = Reactions()
         with suppress(StoreUnavailable):
-            await LearnedMarks(doomed, chat).show(HERE)
+            await LearnedMarks(doomed(), chat).show(HERE)
         assert await LearnedMarks(memory, chat).show(HERE)
         assert chat.marked == {101}
         assert await memory.client.call("HGET", meta, "marked") == b"1"
