@@ -378,8 +378,10 @@ def recalled(message: Message) -> tuple[SearchResult, ...]:
 async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
     behavior: UserFacts, context: AgentContext
 ) -> None:
+    forwarded = said(1, "x", is_first_party=False)
     backgrounds = (
-        Background(recalled=recalled(said(1, "x", is_first_party=False))),
+        *(Background(window=(replace(forwarded, role=role),)) for role in ("user", "assistant")),
+        Background(recalled=recalled(forwarded)),
         Background(memory_context="From documents:\n[Manual] Press it."),
         Background(memory_context=f"Earlier sessions:\nShe was shown a page. {UNTRUSTED_MARK}"),
     )
