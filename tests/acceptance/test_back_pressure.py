@@ -59,22 +59,6 @@ async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work
     assert not any(word in asked for word in ("Three", "Four", "Five"))
 
 
-async def test_a_person_who_has_used_the_daily_tokens_is_told_once(rig: Rig) -> None:
-    await rig.start(user_tokens_per_day=1, admin_user_ids=ADMIN_ID)
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    ada, adas = rig.person(ADMIN_ID, "Ada")
-    await rig.ask(anna, annas, "One")
-    told = await rig.ask(anna, annas, "Two")
-    assert told.text == sentence("quota.tokens", unix=0)
-    [midnight] = [each.unix_time for each in told.entities]
-    assert (midnight % 86_400, midnight > told.sent_at) == (0, True)
-    await say_unanswered(rig, anna, annas, "Three")
-    for person, chat, times in ((ben, bens, 1), (ada, adas, 3)):
-        for _ in range(times):
-            assert (await rig.ask(person, chat, "Hello")).text == "All right."
-    assert len(rig.requests) == 5
-
-
 @pytest.mark.both_ways
 async def test_under_backpressure_telegram_keeps_new_messages_and_none_is_lost(rig: Rig) -> None:
     """Buttons still work, even if they are pressed after intake has closed."""
