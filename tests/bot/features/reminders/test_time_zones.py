@@ -11,7 +11,7 @@ import pytest
 from bot.commands.bot_command import Answer, BotCommand
 from bot.features.reminders import time_zone
 from bot.features.reminders.feature import feature
-from bot.features.reminders.time_zone import read_zone, store_zone
+from bot.features.reminders.time_zone import find_named_zone, read_zone, store_zone
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.jobs import Job
 from memory.erasure.questions import NotConfirmed
@@ -82,7 +82,12 @@ def rig_of(memory: Memory, settings: Settings | None = None) -> Rig:
     return Rig(memory, model, command)
 
 
-@pytest.mark.parametrize(("place", "zone"), [*AT_ONCE.items(), *BY_MODEL.items()])
+@pytest.mark.parametrize(("place", "zone"), [*AT_ONCE.items(), *((each, "") for each in BY_MODEL)])
+async def test_a_city_or_country_is_found_by_name_or_left_to_a_model(place: str, zone: str) -> None:
+    assert await find_named_zone(place) == zone
+
+
+@pytest.mark.parametrize(("place", "zone"), [("Wien", "Europe/Vienna"), *[*BY_MODEL.items()][:2]])
 async def test_a_place_is_understood_at_once(memory: Memory, place: str, zone: str) -> None:
     rig = rig_of(memory)
     [part] = (await rig.says(place)).parts
