@@ -10,8 +10,7 @@ from functools import partial
 from multiprocessing import Pool
 
 from tests.lab.simulator.mutants import MUTANTS
-from tests.lab.simulator.schedule import Protocol
-from tests.lab.simulator.simulator import simulator
+from tests.lab.simulator.schedule import Protocol, simulator
 
 _CHUNK = 250
 _SHOWN = 5

@@ -9,13 +9,12 @@ from memory.queue.mailbox import Entry
 from memory.queue.ready_queue import GROUP
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator import markers
-from tests.lab.simulator.audit_base import Note, trace_line
-from tests.lab.simulator.audit_edits import EditAuditor
+from tests.lab.simulator.audit_turns import Note, TurnAuditor, trace_line
+from tests.lab.simulator.loop import Process
 from tests.lab.simulator.markers import History, entry_text, history_of, written_in_log
-from tests.lab.simulator.process import Process
 from tests.lab.simulator.records import AcceptedUpdate, SeenConversation
 from tests.lab.simulator.store.keyspace import Args, Hash, Keyspace, Reply, SortedSet
-from tests.lab.simulator.store.stream import MIN_ID, Group, Stream
+from tests.lab.simulator.store.streams import MIN_ID, Group, Stream
 
 _FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed", "hand_over"})
 _MARKING = frozenset({"outbox", "sending", "set_aside"})
@@ -32,7 +31,7 @@ _REMOVES_WAKE_UPS = frozenset(
 _UNREAD = Group(MIN_ID)
 
 
-class StoreAuditor(EditAuditor):
+class StoreAuditor(TurnAuditor):
     """Watches the store of one schedule."""
 
     def __init__(self, space: Keyspace, keys: Keys, note: Note | None) -> None:

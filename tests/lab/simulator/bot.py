@@ -42,15 +42,14 @@ from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.audit_turns import COALESCE_MS, MAX_COALESCE_MS
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.loop import VirtualLoop
-from tests.lab.simulator.process import Died, Process
-from tests.lab.simulator.reminding import NamingWorkLoop
+from tests.lab.simulator.loop import Died, Process, VirtualLoop
 from tests.lab.simulator.telegram import TelegramClient
 from tests.lab.simulator.turn import (
     NamingAnswerer,
     NamingDeliverer,
     NamingGiveUp,
     NamingRunner,
+    NamingWorkLoop,
     SimulatedModel,
     ignore,
     remembered_sentences,

@@ -13,8 +13,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Script, ScriptCall
 from memory.store.errors import StoreRefused, StoreUnavailable
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.loop import VirtualLoop
-from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.loop import Died, Process, VirtualLoop
 from tests.lab.simulator.store.keyspace import Args, NotSimulatedError, RedisError
 from tests.lab.simulator.store.server import InMemoryRedis
 

@@ -6,9 +6,8 @@ from functools import cache
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Script, ScriptCall
 from tests.lab.simulator.client import NamelessScript, Observer, SharedServer
-from tests.lab.simulator.loop import VirtualLoop
-from tests.lab.simulator.process import Process
-from tests.lab.simulator.simulator import script_sources
+from tests.lab.simulator.loop import Process, VirtualLoop
+from tests.lab.simulator.schedule import script_sources
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from memory.message import Message
-from tests.lab.simulator.store.stream import Stream
+from tests.lab.simulator.store.streams import Stream
 
 _WRITTEN = re.compile(r"\bw(\d+)\b")
 _SEEN = re.compile(r"\bs(\d+)\b")

@@ -9,8 +9,7 @@ from typing import Any
 
 from tests.lab.simulator import broken_bots
 from tests.lab.simulator.bot import SimulatedBot
-from tests.lab.simulator.schedule import Protocol
-from tests.lab.simulator.simulator import script_sources
+from tests.lab.simulator.schedule import Protocol, script_sources
 
 
 @dataclass(frozen=True, slots=True)

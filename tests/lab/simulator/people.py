@@ -13,11 +13,10 @@ from bot.telegram.errors import NotAccepted
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.store.keys import Scope
 from tests.lab.simulator import markers
-from tests.lab.simulator.audit_base import Violated
+from tests.lab.simulator.audit_turns import Violated
 from tests.lab.simulator.bot import SimulatedBot
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.loop import BEGAN, VirtualLoop
-from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.loop import BEGAN, Died, Process, VirtualLoop
 from tests.lab.simulator.telegram import Posted, SimulatedTelegram
 
 ANN: Final = Sender(7, "Ann", "Ann")

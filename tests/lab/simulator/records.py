@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from memory.store.keys import ScopeKeys
-from tests.lab.simulator.store.stream import MIN_ID, Id
+from tests.lab.simulator.store.streams import MIN_ID, Id
 
 
 @dataclass(slots=True)

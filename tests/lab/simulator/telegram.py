@@ -9,11 +9,9 @@ from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Unreachable
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.loop import VirtualLoop
-from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.loop import Died, Process, VirtualLoop
 from tests.lab.simulator.records import SentPart
-from tests.lab.simulator.reminding import SIGN, token_of_reminder
-from tests.lab.simulator.turn import token_of_turn
+from tests.lab.simulator.turn import SIGN, token_of_reminder, token_of_turn
 from tests.quiet_chat import QuietChat
 
 

@@ -13,8 +13,7 @@ pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lup
 
 from memory.text.tokens import TokenCounter
 from tests.lab.simulator.mutants import MUTANTS, Mutant
-from tests.lab.simulator.schedule import Protocol
-from tests.lab.simulator.simulator import simulator
+from tests.lab.simulator.schedule import Protocol, simulator
 
 SAMPLE = 60
 EDITED = 219  # a waiting message is edited, and the reply to its new words is sent

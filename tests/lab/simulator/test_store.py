@@ -15,7 +15,7 @@ from memory.store.keys import Keys, Scope
 from tests.lab.simulator.direct import DirectClient
 from tests.lab.simulator.random_commands import FullCommand, commands
 from tests.lab.simulator.random_steps import RandomSteps, read_answer
-from tests.lab.simulator.simulator import script_sources
+from tests.lab.simulator.schedule import script_sources
 from tests.lab.simulator.store.keyspace import NotSimulatedError
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis

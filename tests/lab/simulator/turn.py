@@ -1,8 +1,9 @@
-"""Wrappers of a turn's steps: they name the parts of replies and know the turn of each call."""
+"""Wrappers of turns and reminders: they name parts of replies, and know the turn of each call."""
 
 from collections.abc import Awaitable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
+from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Chat
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer
@@ -23,14 +25,58 @@ from memory.queue.dead_letters import DeadLetters
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.errors import StoreError
+from memory.work.item import WorkItem
+from memory.work.items import TakenWork
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.chance import Chance
+from tests.lab.simulator.loop import Died, Process
 from tests.lab.simulator.markers import PartName
-from tests.lab.simulator.process import Died, Process
 from tests.lab.simulator.records import Records
-from tests.lab.simulator.reminding import remind
 from tests.quiet_chat import no_export
+
+SIGN = "⏰ w"
+"""How the message of a reminder begins: with the marker of the message that asked for it."""
+
+_DELAYS_S = 1.5, 4.0, 9.0
+
+_TOKEN: ContextVar[str] = ContextVar("reminder", default="")
+
+
+def token_of_reminder() -> str:
+    """Return the token under which the caller delivers a reminder, "" for none."""
+    return _TOKEN.get()
+
+
+def remind(context: AgentContext) -> None:
+    """Set a reminder or a task of the message itself, as the tool does if the model calls it.
+
+    What a task says depends on that message, but does not contain it.
+    """
+    message, [number, *_] = context.user_message, context.user_message.message_ids
+    if number < 0:
+        return  # a task makes no task
+    due = context.now + _DELAYS_S[number % len(_DELAYS_S)]
+    at = datetime.fromtimestamp(due, UTC).isoformat()
+    is_task = bool(number % 2)
+    text = message.text.replace("w", "s") if is_task else message.text
+    item = WorkItem(message.sender_id, text, at=at, due=due, is_task=is_task, message_id=number)
+    context.work.added.append(item)
+
+
+class NamingWorkLoop(WorkLoop):
+    """Sends reminders so that each send knows its token, and the auditor which ones ended."""
+
+    auditor: Auditor
+
+    async def _send(self, taken: TakenWork) -> None:
+        token = _TOKEN.set(taken.token)
+        try:
+            await super()._send(taken)
+            self.auditor.records.reminders.ended[taken.token] = self.auditor.step
+        finally:
+            _TOKEN.reset(token)
+
 
 T = TypeVar("T")
 

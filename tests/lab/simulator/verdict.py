@@ -5,10 +5,8 @@ from collections.abc import Set as AbstractSet
 
 from bot.telegram.updates import IncomingMessage
 from tests.lab.simulator.audit import Auditor
+from tests.lab.simulator.audit_turns import MAX_FAILURES
 from tests.lab.simulator.records import AcceptedUpdate, Closing, MadeReply, SentPart
-
-_MAX_FAILURES = 3
-"""After more failures not even the notice of a turn that was given up is sent."""
 
 
 def final_verdict(
@@ -71,7 +69,7 @@ def _check_answered(auditor: Auditor, update: AcceptedUpdate, closing: Closing) 
     made = records.replies.get(closing.reply)
     is_for_others = made is not None and update.update_id not in made.updates
     unexcused = [part for part in missing if (closing.reply, part) not in records.troubled]
-    may_be_silent = update.may_be_silent or closing.failures > _MAX_FAILURES
+    may_be_silent = update.may_be_silent or closing.failures > MAX_FAILURES
     is_silent = not closing.of and not (closing.is_notice and may_be_silent)
     if unexcused or is_silent or is_for_others:
         what = f"w{update.update_id} in {update.tag} by reply {closing.reply}, parts {unexcused}"

@@ -2,17 +2,11 @@
 
 from collections.abc import Callable
 
-from tests.lab.simulator.store import groups, hashes, keys, sorted_sets, streams
+from tests.lab.simulator.store import streams, values
 from tests.lab.simulator.store.keyspace import Args, Keyspace, NotSimulatedError, Reply
 from tests.lab.simulator.store.lua import Lua
 
-_COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
-    **keys.COMMANDS,
-    **hashes.COMMANDS,
-    **sorted_sets.COMMANDS,
-    **streams.COMMANDS,
-    **groups.COMMANDS,
-}
+_COMMANDS = values.COMMANDS | streams.COMMANDS
 
 
 class InMemoryRedis:
