@@ -2,20 +2,18 @@
 
 from tests.lab.faults import (
     announcing,
+    answering,
     clocks,
     processes,
     remembering,
-    revising,
     store,
-    streaming,
     wire_model,
     wire_telegram,
 )
 
 FAULTS = (
     *processes.FAULTS,
-    *streaming.FAULTS,
-    *revising.FAULTS,
+    *answering.FAULTS,
     *remembering.FAULTS,
     *announcing.FAULTS,
     *store.FAULTS,

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.lab.faults.evidence import Closing
 from tests.lab.faults.moments import MomentMissed
 from tests.lab.faults.scene import Scene, Stage, open_scene
-from tests.lab.faults.verdict import Allowance, Verdict, judge
+from tests.lab.faults.verdict import Allowance, Closing, Verdict, judge
 
 Strike = Callable[[Scene], Awaitable[None]]
 

@@ -5,7 +5,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +18,44 @@ from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope, ScopeKeys
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
-from tests.lab.faults.step_tap import StepTap
+from tests.lab.wire_tap import RoundTrip, WireTap
 from tests.servers.bot_api import BotApiServer, Chat, Pace
 from tests.servers.model_api import ModelApiServer
 from tests.valkey import ValkeyServer, opened
+
+StopsBefore = Callable[[RoundTrip], bool]
+
+
+class StepTap(WireTap):
+    """Keeps back one request, so that all before it has happened and nothing after it.
+
+    When it is `reached`, kill the process; then `let_go`.
+    """
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.reached = asyncio.Event()
+        self._stops_before: StopsBefore | None = None
+        self._is_over = asyncio.Event()
+
+    def stop(self, before: StopsBefore) -> None:
+        """Keep back the first request for which `before` is true."""
+        self.reached, self._is_over = asyncio.Event(), asyncio.Event()
+        self._stops_before = before
+
+    def let_go(self) -> None:
+        """Keep no request back; a connection with such a request ends without it."""
+        self._stops_before = None
+        self._is_over.set()
+
+    async def hold(self, sent: bytes) -> None:
+        """Keep back this data if it is the request."""
+        if self._stops_before and self._stops_before(RoundTrip(sent)):
+            self._stops_before = None
+            self.reached.set()
+            await self._is_over.wait()
+            raise ConnectionResetError("the process was killed before this step")
+
 
 Role = Literal["all", "web", "worker"]
 MANY: tuple[Role, ...] = ("web", "worker", "worker")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.acceptance.scripted_day import markers
-from tests.lab.faults.evidence import Closing, apologies_in
 from tests.lab.faults.fault import Fault, Strike
 from tests.lab.faults.scene import Scene, Stage
+from tests.lab.faults.verdict import Closing, apologies_in
 from tests.servers.model_api import (
     ApiError,
     Break,

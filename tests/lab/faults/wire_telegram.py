@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from tests.lab.faults.evidence import Closing
 from tests.lab.faults.fault import Fault, Strike
 from tests.lab.faults.scene import MANY, Scene, Stage
+from tests.lab.faults.verdict import Closing
 from tests.servers.bot_api import (
     DropConnection,
     FloodWait,

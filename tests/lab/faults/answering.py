@@ -1,6 +1,6 @@
-"""Processes that die while an edited question is answered again, or while a reply is stopped.
+"""Processes that die while an answer grows, is given again after an edit, or is stopped.
 
-Each strike has a chat of its own and judges it itself: replaced messages leave gaps in the history,
+A strike in a chat of its own judges that chat itself: replaced messages leave gaps in the history,
 which the verdict of a day takes for losses.
 """
 
@@ -10,19 +10,58 @@ from dataclasses import dataclass
 from bot.turn.outbox import Outbox
 from memory.message import Message
 from memory.scopes.log import message_of, seq_of
+from tests.acceptance.rig import BotProcess
 from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.fault import Fault
+from tests.lab.faults.moments import BEING_SENT, STREAMING
 from tests.lab.faults.scene import MANY, Scene, Stage
 from tests.servers.bot_api import Chat, Person, SlowAnswer
 from tests.valkey import opened
 
 _WRITTEN_S = 1.6
-"""A slow answer is written in less."""
+"""So long after its first frame, or after the edit, a slow answer is written at most."""
 
 _STOPPING_S = 0.1
 _QUIET_S = 60
 _FIRST_MARKER = 500
+
+
+async def _die(scene: Scene, bot: BotProcess, *chats: Chat) -> list[str]:
+    """Kill a process and start it again; return the replies of `chats` that stand in an outbox.
+
+    The model must not be asked for them again. If one chat is named, wait until it is quiet.
+    """
+    await bot.kill()
+    scene.heal()
+    async with opened(scene.redis.url) as store:
+        keys = [scene.keys_of(chat).turn for chat in chats or scene.day.chats]
+        outboxes = await store.pipeline([("HGET", key, "outbox") for key in keys])
+    said = [Outbox.from_bytes(outbox).said for outbox in outboxes if outbox]
+    stored = frozenset(marker for text in said for marker in markers(text))
+    asked = _times_asked(scene, stored)
+    async with scene.resuming():
+        await bot.start()
+    assert not chats or await scene.settle(_QUIET_S, *chats)
+    assert _times_asked(scene, stored) == asked, "the model was asked again"
+    return said
+
+
+def _times_asked(scene: Scene, wanted: frozenset[str]) -> int:
+    """Return how many answers the model was asked for that name one of these markers."""
+    asked = [request.asked.rpartition("\n\n")[2] for request in scene.model.log.chats]
+    return sum(not wanted.isdisjoint(markers(text)) for text in asked)
+
+
+async def _killed_while_it_grows(scene: Scene) -> None:
+    """Kill a process some time after the first frame of a draft, or while it sends the answer."""
+    bot = await STREAMING.provoke(scene)
+    if scene.round % 2:
+        scene.telegram.faults.add(SlowAnswer(0.6), method="sendMessage")
+        bot = await BEING_SENT.come(scene)
+    else:
+        await asyncio.sleep(scene.random.uniform(0, _WRITTEN_S))
+    await _die(scene, bot)
 
 
 @dataclass(slots=True)
@@ -48,34 +87,16 @@ class _Talk:
     def shown(self) -> list[str]:
         return [reply.text for reply in self.chat.replies]
 
-    async def die(self) -> bool:
-        """Kill the process that answers, start it again, and wait until all is done.
-
-        Return whether the reply was in an outbox. Then the model must not be asked for it again.
-        """
+    async def die(self) -> list[str]:
+        """Kill the process that answers, and start it again; return as `_die` does."""
         bot = self.scene.worker_on(self.marker) or self.scene.bots[-1]
-        await bot.kill()
-        self.scene.heal()
-        async with opened(self.scene.redis.url) as store:
-            outbox = await store.call("HGET", self.scene.keys_of(self.chat).turn, "outbox")
-        said = Outbox.from_bytes(outbox).said if outbox else ""
-        asked = self._times_asked()
-        async with self.scene.resuming():
-            await bot.start()
-        assert await self.scene.settle(_QUIET_S, self.chat)
-        is_stored = self.marker in markers(said)
-        assert not is_stored or self._times_asked() == asked, "the model was asked again"
-        return bool(outbox)
+        return await _die(self.scene, bot, self.chat)
 
     async def history(self) -> list[Message]:
         """Return what is stored of the chat."""
         async with opened(self.scene.redis.url) as store:
             log = await store.call("XRANGE", self.scene.keys_of(self.chat).log, "-", "+")
         return [message_of(seq_of(entry), fields) for entry, fields in log]
-
-    def _times_asked(self) -> int:
-        asked = [request.asked for request in self.scene.model.log.chats]
-        return sum(self.marker in markers(text) for text in asked)
 
 
 async def _killed_in_an_edit(scene: Scene) -> None:
@@ -118,9 +139,9 @@ async def _killed_in_a_stop(scene: Scene) -> None:
         await scene.telegram.wait_for(lambda: len(scene.telegram.calls_to("sendMessage")) > sends)
     else:
         await asyncio.sleep(scene.random.uniform(0, _STOPPING_S))
-    was_stored = await talk.die()
+    stored = await talk.die()
     assert len(set(talk.shown)) == 1
-    assert len(talk.shown) <= 1 + was_stored
+    assert len(talk.shown) <= 1 + len(stored)
     question, *answers = await talk.history()
     assert question.text == talk.slow
     said = answers[0].text if answers else ""
@@ -133,10 +154,11 @@ async def _killed_in_a_stop(scene: Scene) -> None:
 
 
 FAULTS = tuple(
-    Fault(f"kill -9 {when}{where}", strike, stage, 20, sample, texts=0)
+    Fault(f"kill -9 {when}{where}", strike, stage, 20, sample, texts)
     for where, stage, sample in (("", Stage(), 1), (", web and workers", Stage(roles=MANY), 0))
-    for when, strike in (
-        ("while an edited question is answered", _killed_in_an_edit),
-        ("while a reply is stopped", _killed_in_a_stop),
+    for when, strike, texts in (
+        ("while an answer grows", _killed_while_it_grows, 4),
+        ("while an edited question is answered", _killed_in_an_edit, 0),
+        ("while a reply is stopped", _killed_in_a_stop, 0),
     )
 )
