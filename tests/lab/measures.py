@@ -24,7 +24,7 @@ from statistics import median, quantiles
 
 from bot.language.catalogue import Catalogue
 from memory.behaviors.statements import Statement
-from tests.lab.bots import PATIENCE_S, ROOT, Model, Running, World, running
+from tests.lab.bots import PATIENCE_S, ROOT, Model, Running, World
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ChatRequest, ModelApiServer, Reply
 from tests.valkey import ValkeyServer
@@ -227,8 +227,7 @@ class _TracedWorld(World):
 
 
 async def _paths(world: World, kinds: Collection[str]) -> dict[str, dict[str, int]]:
-    async with running(world, "tests.lab.traced_bot", world.valkey.url) as bot:
-        await bot.ready()
+    async with world.running("tests.lab.traced_bot") as bot:
         # The last of what a bot does once, after it is ready.
         described = len(Catalogue().languages)
         calls = partial(world.telegram.calls_to, "setMyDescription")

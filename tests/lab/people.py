@@ -6,20 +6,20 @@ update waits until a connection is free. Unlike Telegram this never posts an upd
 """
 
 import asyncio
-from dataclasses import dataclass
-from typing import Self
-import orjson
-from memory.store.tasks import end_tasks
-from tests.lab.lean_http import HOST
-from tests.lab.lean_telegram import Update
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import cycle
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
+import orjson
+
+from memory.store.tasks import end_tasks
+from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import LeanTelegram, Update
 from tests.lab.made_up import CHARACTERS, made_up
-
 
 CONNECTIONS = 40
 """Telegram's default of `max_connections`."""

@@ -10,15 +10,13 @@ settings are the smallest ones. All run with this Python and with the packages t
 import argparse
 import asyncio
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from tests.lab.bots import Running
+from tests.lab.bots import BASELINE, Processes
 from tests.servers.bot_api import BotApiServer
 
 _SETTLE_S = 3
@@ -33,16 +31,6 @@ async def polled(tree: Path, module: str) -> dict[str, float]:
     """
     with tempfile.TemporaryDirectory() as folder:
         async with BotApiServer() as telegram:
-            environment = {
-                "PATH": os.environ["PATH"],
-                "HOME": folder,
-                "DATA_DIR": folder,
-                "TELEGRAM_API_URL": telegram.url,
-                "TELEGRAM_BOT_TOKEN": telegram.token,
-                "OPENAI_API_KEY": "none",
-                "OPENAI_MODEL": "none",
-                "PORT": "0",
-            }
             polls = asyncio.Event()
             begin = telegram.updates.begin_poll
 
@@ -51,21 +39,21 @@ async def polled(tree: Path, module: str) -> dict[str, float]:
                 return begin()
 
             telegram.updates.begin_poll = begun  # type: ignore[method-assign]
-            bot = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", module),
-                cwd=tree,
-                env=environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
+            environment = {
+                "PWD": str(tree),
+                "DATA_DIR": folder,
+                "TELEGRAM_API_URL": telegram.url,
+                "TELEGRAM_BOT_TOKEN": telegram.token,
+                "OPENAI_API_KEY": "none",
+                "OPENAI_MODEL": "none",
+                "PORT": "0",
+            }
+            async with Processes(Path(folder)) as processes:
+                bot = await processes.start("bot", module, environment=environment)
                 await asyncio.wait_for(polls.wait(), _TIMEOUT_S)
-                cpu_s = Running(bot.pid, 0).cpu_s
+                cpu_s = bot.cpu_s
                 await asyncio.sleep(_SETTLE_S)
-                return {"first_poll_cpu_s": cpu_s, "idle_mb": Running(bot.pid, 0).resident_mb}
-            finally:
-                bot.terminate()
-                await bot.wait()
+                return {"first_poll_cpu_s": cpu_s, "idle_mb": bot.resident_mb}
 
 
 def main() -> int:
@@ -76,7 +64,7 @@ def main() -> int:
     given = parser.parse_args()
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(given.rounds):
-        for name, value in asyncio.run(polled(Path(), "tests.lab.baseline_bot")).items():
+        for name, value in asyncio.run(polled(Path(), BASELINE)).items():
             found[_WITHOUT_MEMORY][name].append(value)
         for tree in given.trees:
             for name, value in asyncio.run(polled(tree, "bot")).items():

@@ -34,7 +34,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.features.services import services_of
-from tests.lab.bots import EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World, running
+from tests.lab.bots import BASELINE, EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World
 from tests.lab.made_up import CHARACTERS, made_up
 from tests.lab.recall import OPTIONS, append_all
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
@@ -77,8 +77,7 @@ async def starts(world: World) -> dict[str, float]:
     seconds, cpu_s = [], []
     for _ in range(STARTS):
         began = time.perf_counter()
-        async with running(world, "bot", world.valkey.url) as bot:
-            await bot.ready()
+        async with world.running() as bot:
             seconds.append(time.perf_counter() - began)
             cpu_s.append(bot.cpu_s)
     return {"s": round(median(seconds), 2), "cpu_s": round(median(cpu_s), 2)}
@@ -95,7 +94,7 @@ async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
 async def steady_turns(world: World) -> dict[str, object]:
     """Return the Redis traffic of a turn in a warm process, by the length of the history."""
     figures: dict[str, object] = {}
-    async with WireTap(world.valkey.port) as tap, running(world, "bot", tap.url):
+    async with WireTap(world.valkey.port) as tap, world.running(redis=tap.url):
         for number, turns in enumerate(AT_TURNS):
             [(person, chat)] = world.people(9_000 + number, 1)
             await remember(world, Scope.of_chat(chat.id), person, turns)
@@ -184,22 +183,19 @@ async def streamed(world: World, model: Model) -> dict[str, float]:
     cpu_ms = {}
     for people, stream in ((4_000, "off"), (5_000, "drafts")):
         each = replace(world, stream=stream)
-        async with running(each, "bot", world.valkey.url) as bot:
-            await bot.ready()
+        async with each.running() as bot:
             cpu_ms[stream] = (await load(each, bot, people))["cpu_ms_a_turn"]
     return {**cpu_ms, "ratio": round(cpu_ms["drafts"] / cpu_ms["off"], 2)}
 
 
 async def measure(world: World, answers: Model) -> dict[str, object]:
-    async with running(world, "tests.lab.baseline_bot", world.valkey.url) as baseline:
+    async with world.running(BASELINE) as baseline:
         without_memory = await load(world, baseline, 1_000)
     start = await starts(world)
-    async with running(world, "bot", world.valkey.url) as bot:
-        await bot.ready()
+    async with world.running() as bot:
         ricordo = await load(world, bot, 2_000)
     by_responses = replace(world, api="responses")
-    async with running(by_responses, "bot", world.valkey.url) as bot:
-        await bot.ready()
+    async with by_responses.running() as bot:
         over_responses = await load(by_responses, bot, 3_000)
     return {
         "ricordo": ricordo,

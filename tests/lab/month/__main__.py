@@ -34,8 +34,8 @@ import httpx2
 from bot.telegram.telegram import WEBHOOK_PATH
 from memory.store.client import RedisClient
 from tests.acceptance.rig import run_command
-from tests.lab.bots import Running
-from tests.lab.fleet import Processes, environment_of
+from tests.lab.bots import Processes, Running
+from tests.lab.fleet import environment_of
 from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import TOKEN, Update
 from tests.lab.month.audit import Audit, audit
