@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.hostile.shapes import nested
+from tests.hostile.growth import nested
 from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
 from tests.servers.bot_api import Chat, Person, Upload
 

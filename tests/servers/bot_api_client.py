@@ -28,26 +28,21 @@ class Scene:
 @asynccontextmanager
 async def scene(server: BotApiServer | None = None) -> AsyncIterator[Scene]:
     """Yield a scene with nothing left to deliver."""
-    async with server or BotApiServer() as running, bot_of(running) as bot:
-        anna = running.user(1, "Anna", "Berg", language_code="de")
-        chat = running.private_chat(anna)
-        await anna.say(chat, "/start")
-        await bot.get_updates(offset=running.updates.history[-1].id + 1)
-        yield Scene(running, bot, anna, chat)
-
-
-@asynccontextmanager
-async def bot_of(server: BotApiServer, token: str = "") -> AsyncIterator[Bot]:
     plain = {"verify": False}  # it is http, and to load certificates takes longer than a test
-    bot = Bot(
-        token or server.token,
-        base_url=f"{server.url}/bot",
-        base_file_url=f"{server.url}/file/bot",
-        request=HTTPXRequest(httpx_kwargs=plain),
-        get_updates_request=HTTPXRequest(httpx_kwargs=plain),
-    )
-    async with bot:
-        yield bot
+    async with server or BotApiServer() as running:
+        bot = Bot(
+            running.token,
+            base_url=f"{running.url}/bot",
+            base_file_url=f"{running.url}/file/bot",
+            request=HTTPXRequest(httpx_kwargs=plain),
+            get_updates_request=HTTPXRequest(httpx_kwargs=plain),
+        )
+        async with bot:
+            anna = running.user(1, "Anna", "Berg", language_code="de")
+            chat = running.private_chat(anna)
+            await anna.say(chat, "/start")
+            await bot.get_updates(offset=running.updates.history[-1].id + 1)
+            yield Scene(running, bot, anna, chat)
 
 
 @asynccontextmanager

@@ -1,9 +1,10 @@
-"""How updates reach the bot, by polling or a webhook, and the faults on the way of calls."""
+"""What people do and how the updates of it reach the bot, and the faults on the way of calls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -15,18 +16,96 @@ from telegram.error import Conflict, NetworkError, TimedOut
 
 from tests.servers.bot_api import (
     BotApiServer,
+    Chat,
     DropConnection,
-    FloodWait,
+    Entity,
     Hang,
     Pace,
-    Refuse,
     SentThenDrop,
-    ServerError,
     SlowAnswer,
 )
 from tests.servers.bot_api.account import Changes
-from tests.servers.bot_api_client import Scene, raw_client, scene
+from tests.servers.bot_api_client import Scene, scene
 from tests.servers.dropping import DroppingServer
+
+
+def friends(at: Scene, *, forum: bool = False) -> Chat:
+    """Return a group that Anna made."""
+    return at.server.group("Friends", [at.server.user(2, "Bert")], [at.anna], forum=forum)
+
+
+async def news(at: Scene, count: int) -> list[Any]:
+    """Return the newest messages as the bot gets them; every update fits the types of the SDK."""
+    updates = [update.body for update in at.server.updates.history[-count:]]
+    for update in at.server.updates.history:
+        assert Update.de_json({"update_id": update.id, update.kind: update.body}, at.bot)
+    return updates
+
+
+async def test_replies_show_one_level_as_it_is_now_and_quotes_are_exact() -> None:
+    async with scene() as at:
+        first = await at.anna.say(
+            at.chat, "🙂 Aurora and the boat", entities=[Entity("bold", 0, 9)]
+        )
+        second = await at.anna.say(at.chat, "on Monday", reply_to=first)
+        await at.anna.edit(second, "on Tuesday")
+        await at.anna.say(at.chat, "which?", reply_to=second)
+        await at.anna.say(at.chat, "who?", reply_to=first, quote="Aurora and")
+        with pytest.raises(ValueError, match="is not in"):
+            await at.anna.say(at.chat, "who?", reply_to=first, quote="aurora")
+        which, who = await news(at, 2)
+    assert which["reply_to_message"]["text"] == "on Tuesday"
+    assert "reply_to_message" not in which["reply_to_message"]
+    assert who["quote"] == {
+        "text": "Aurora and",
+        "position": 3,
+        "is_manual": True,
+        "entities": [{"type": "bold", "offset": 0, "length": 6}],
+    }
+
+
+async def test_a_reply_to_another_chat_or_topic_has_no_text_except_the_quote() -> None:
+    async with scene() as at:
+        forum = friends(at, forum=True)
+        trips, food = forum.topic("Trips"), forum.topic("Food")
+        elsewhere = await at.anna.say(forum, "Where to?", topic=trips)
+        photo = await at.anna.send(at.chat, "photo", caption="The pier")
+        await at.anna.say(at.chat, "Rome", reply_to=elsewhere, quote="Where")
+        await at.anna.say(forum, "Pizza", reply_to=elsewhere, topic=food)
+        await at.anna.say(forum, "There", reply_to=photo)
+        private, topic, picture = await news(at, 3)
+    assert "reply_to_message" not in private
+    assert private["quote"]["text"] == "Where"
+    assert private["external_reply"]["chat"]["id"] == forum.id
+    assert private["external_reply"]["message_id"] == elsewhere.id
+    assert "external_reply" in topic
+    assert topic["message_thread_id"] == food.id
+    assert picture["external_reply"]["photo"]
+    assert "chat" not in picture["external_reply"]
+    assert picture["external_reply"]["origin"]["type"] == "user"
+
+
+async def test_bots_channels_and_anonymous_admins_are_marked() -> None:
+    async with scene() as at:
+        group, channel = friends(at), at.server.channel("News", [at.anna])
+        other = at.server.user(3, "Weather", username="weather_bot", is_bot=True)
+        await other.say(at.server.group("Weather", [at.anna, other]), "Rain at ten")
+        await at.anna.say(group, "from the board", speaking_as=group)
+        await at.anna.say(group, "breaking", speaking_as=channel)
+        post = await at.anna.say(channel, "breaking")
+        await at.anna.edit(post, "not so breaking")
+        bot, board, news_, post_, edited = await news(at, 5)
+        kinds = [update.kind for update in at.server.updates.history[-2:]]
+        with pytest.raises(ValueError, match="is not in"):
+            await at.server.user(9, "Eve").say(group, "hello")
+    assert (bot["from"]["id"], bot["from"]["is_bot"]) == (3, True)
+    assert board["from"]["username"] == "GroupAnonymousBot"
+    assert board["sender_chat"] == board["chat"]
+    assert news_["from"]["username"] == "Channel_Bot"
+    assert news_["sender_chat"]["id"] == channel.id
+    assert ("from" in post_, "edit_date" in edited) == (False, True)
+    assert kinds == ["channel_post", "edited_channel_post"]
+
 
 CLOSED_URL = "http://127.0.0.1:9/telegram"
 NEVER_AGAIN = Pace(timeout_s=2, first_retry_s=60, longest_retry_s=60)
@@ -73,17 +152,6 @@ async def receiving(*script: int, is_open: bool = True) -> AsyncIterator[Receive
     async with DroppingServer(app) as server:
         receiver.url = f"{server.url}/telegram"
         yield receiver
-
-
-async def test_updates_wait_until_they_are_confirmed() -> None:
-    async with scene() as at:
-        for text in ("one", "two", "three"):
-            await at.anna.say(at.chat, text)
-        for _ in range(2):
-            first, second, third = await at.updates()
-            assert texts([first, second, third]) == ["one", "two", "three"]
-        assert texts(await at.updates(offset=second.update_id)) == ["two", "three"]
-        assert texts(await at.updates(offset=third.update_id + 1)) == []
 
 
 async def test_a_long_poll_is_answered_by_an_update_a_newer_poll_or_its_timeout() -> None:
@@ -144,22 +212,6 @@ async def test_the_last_error_is_reported_until_a_new_webhook_is_tried() -> None
         assert (info.last_error_message, info.allowed_updates) == (error, ("message",))
 
 
-async def test_faults_strike_in_their_order_as_often_as_they_were_added() -> None:
-    async with scene() as at, raw_client(at.server) as client:
-        at.server.faults.add(FloodWait(7), method="sendMessage")
-        at.server.faults.add(ServerError(502), method="sendMessage", times=2)
-        refusal = Refuse(400, "Bad Request: no")
-        at.server.faults.add(refusal, chat=at.chat, text="secret", times=None)
-        met = []
-        for text in ("hello", "hello", "hello", "hello", "a secret", "a secret"):
-            answer = await client.post("sendMessage", data={"chat_id": 1, "text": text})
-            met.append((answer.status_code, answer.headers.get("retry-after")))
-        assert met == [(429, "7"), (502, None), (502, None), (200, None), (400, None), (400, None)]
-        assert answer.json()["description"] == "Bad Request: no"
-        at.server.faults.clear()
-        await at.bot.send_message(1, "a secret")
-
-
 @pytest.mark.parametrize(
     ("fault", "error", "is_carried_out"),
     [
@@ -187,14 +239,3 @@ async def test_a_call_may_be_carried_out_without_an_answer(
             assert type(raised) is error  # noqa: PT017 - one case raises nothing
         assert [message.text for message in at.chat.replies] == ["hello"] * is_carried_out
         assert (at.server.calls_to("sendMessage")[-1].answer is None) is (error is not None)
-
-
-async def test_the_server_stops_while_calls_hang_and_cuts_them() -> None:
-    async with scene() as at:
-        at.server.faults.add(Hang(600), method="getMe")
-        calls = [asyncio.create_task(at.bot.get_me()), await waiting_poll(at)]
-        await at.server.wait_for(lambda: at.server.calls_to("getMe")[1:])
-        await asyncio.wait_for(at.server.stop(), 30)
-        for call in calls:
-            with pytest.raises(NetworkError, match=r"RemoteProtocolError|ReadError"):
-                await call

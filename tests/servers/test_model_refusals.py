@@ -1,4 +1,7 @@
-"""A request that api.openai.com would refuse is refused, and the parameter at fault is named."""
+"""A request that api.openai.com would refuse is refused, and the parameter at fault is named.
+
+The words of all servers are checked by the tests of `bot.features.check`.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +11,8 @@ import pytest
 from tests.servers.model_api import Dialect, ModelApiServer, Scripted
 from tests.servers.model_api.schemas import schema_complaint
 from tests.servers.model_api_client import client_of
+from tests.servers.openai_models import refused_by_openai
+from tests.servers.profiles import GROQ
 
 Json = Mapping[str, object]
 Row = tuple[Json, str | None]
@@ -130,6 +135,64 @@ async def test_a_bad_request_is_refused_and_its_parameter_named() -> None:
     assert await refusals(RESPONSES, {"input": [USER]}, "/responses", Dialect()) == []
     rows: list[Row] = [({"input": texts}, None) for texts in NO_TEXTS]
     assert await refusals(rows, {}, "/embeddings", short) == []
+
+
+FUNCTIONS: Json = {"tools": [tool("sum")]}
+EFFORT = "reasoning_effort"
+OPENAI_REFUSES: list[Row] = [
+    ({"model": "gpt-5.6-luna", **FUNCTIONS}, EFFORT),
+    ({"model": "gpt-6.1-nova", **FUNCTIONS, EFFORT: "low"}, EFFORT),
+    ({"model": "gpt-5.5", **FUNCTIONS, EFFORT: "low"}, EFFORT),
+    ({"model": "gpt-5.6-luna", EFFORT: "minimal"}, EFFORT),
+    ({"model": "gpt-5.6-luna", "temperature": 0.2}, "temperature"),
+    ({"model": "gpt-5-mini", "max_tokens": 100}, "max_tokens"),
+    ({"model": "gpt-4.1-mini", EFFORT: "low"}, EFFORT),
+    ({"model": "gpt-5.3-codex"}, "model"),
+]
+OPENAI_TAKES: list[Json] = [
+    {"model": "gpt-5.6-luna", **FUNCTIONS, EFFORT: "none"},
+    {"model": "gpt-5.6-luna", "max_completion_tokens": 100, "temperature": 1},
+    {"model": "gpt-5.4-mini", **FUNCTIONS},
+    {"model": "gpt-4.1-mini", **FUNCTIONS, "max_tokens": 100, "temperature": 0.2},
+    {"model": "llama-3", **FUNCTIONS, "max_tokens": 100, EFFORT: "minimal"},
+]
+
+
+async def test_openais_models_refuse_what_the_service_refuses() -> None:
+    dialect = Dialect(server="OpenAI", refuses=refused_by_openai)
+    assert await refusals(OPENAI_REFUSES, said(USER), "/chat/completions", dialect) == []
+    over_responses: list[Row] = [
+        (
+            {"model": "gpt-5.6-luna", "tools": [TOOL], "reasoning": {"effort": "minimal"}},
+            "reasoning.effort",
+        )
+    ]
+    assert await refusals(over_responses, {"input": [USER]}, "/responses", dialect) == []
+    async with ModelApiServer(Scripted(), dialect=dialect) as server, client_of(server) as client:
+        for body in OPENAI_TAKES:
+            given = {**said(USER), **body}
+            await client.post("/chat/completions", body=given, cast_to=object)
+        for model, effort in (("gpt-5.3-codex", "high"), ("gpt-6.2-vega", "max")):
+            asked = {
+                "model": model,
+                "input": [USER],
+                "tools": [TOOL],
+                "reasoning": {"effort": effort},
+            }
+            await client.post("/responses", body=asked, cast_to=object)
+
+
+async def test_groq_refuses_store_over_chat_completions_alone() -> None:
+    async with ModelApiServer(Scripted(), dialect=GROQ) as server, client_of(server) as client:
+        with pytest.raises(openai.BadRequestError, match="'store' is unsupported"):
+            await client.post(
+                "/chat/completions",
+                body={"model": "m", "store": False, **said(USER)},
+                cast_to=object,
+            )
+        await client.post(
+            "/responses", body={"model": "m", "store": False, "input": [USER]}, cast_to=object
+        )
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"model": "\\ud800"}', b"\xff"])

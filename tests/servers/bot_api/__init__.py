@@ -1,10 +1,9 @@
 """The local Telegram for tests."""
 
 from tests.servers.bot_api import contents
-from tests.servers.bot_api.calls import Answer, Call
-from tests.servers.bot_api.chats import Chat, Message
-from tests.servers.bot_api.delivery import Pace
-from tests.servers.bot_api.faults import (
+from tests.servers.bot_api.calls import (
+    Answer,
+    Call,
     DropConnection,
     FloodWait,
     Hang,
@@ -13,10 +12,11 @@ from tests.servers.bot_api.faults import (
     ServerError,
     SlowAnswer,
 )
+from tests.servers.bot_api.chats import Chat, Message
 from tests.servers.bot_api.formatting import entity_text
 from tests.servers.bot_api.people import Person
 from tests.servers.bot_api.server import BOT, BotApiServer
-from tests.servers.bot_api.updates import Update, Waiting
+from tests.servers.bot_api.updates import Pace, Update, Waiting
 from tests.servers.bot_api.values import (
     Button,
     Entity,

@@ -12,9 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.servers.bot_api.calls import Answer, Call
+from tests.servers.bot_api.calls import Answer, Call, Faults, strike
 from tests.servers.bot_api.errors import ApiError, NotFoundError
-from tests.servers.bot_api.faults import Faults, strike
 from tests.servers.bot_api.methods import METHODS
 from tests.servers.bot_api.parameters import Parameters, read_parameters
 from tests.servers.bot_api.world import World

@@ -16,13 +16,11 @@ from secrets import token_urlsafe
 from typing import TypeVar
 
 from tests.servers.bot_api.account import Account, Changes
-from tests.servers.bot_api.calls import Call
+from tests.servers.bot_api.calls import Call, Faults
 from tests.servers.bot_api.chats import Chat, ChatKind, Member
-from tests.servers.bot_api.delivery import Pace, WebhookDelivery
-from tests.servers.bot_api.faults import Faults
 from tests.servers.bot_api.http import HttpApi
 from tests.servers.bot_api.people import Person
-from tests.servers.bot_api.updates import Updates
+from tests.servers.bot_api.updates import Pace, Updates, WebhookDelivery
 from tests.servers.bot_api.values import BotCommand, User
 from tests.servers.bot_api.world import World
 from tests.servers.dropping import DroppingServer

@@ -3,12 +3,14 @@
 from tests.servers.model_api.calls import Call
 from tests.servers.model_api.errors import ApiError, content_filtered, rate_limited, server_error
 from tests.servers.model_api.faults import Break, Quirk, StreamBreak
-from tests.servers.model_api.replies import Reply, Responder, Scripted, tool_call
 from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
     ImageRequest,
+    Reply,
+    Responder,
+    Scripted,
     SpeechRequest,
     TranscriptionRequest,
     is_chat,
@@ -17,6 +19,7 @@ from tests.servers.model_api.requests import (
     is_responses,
     is_speech,
     is_transcription,
+    tool_call,
 )
 from tests.servers.model_api.rules import Dialect
 from tests.servers.model_api.server import OPUS_HEAD, PICTURE, ModelApiServer

@@ -10,8 +10,7 @@ from uuid import uuid4
 
 from memory.behaviors.steps import ToolCall
 from tests.servers.model_api.faults import Fault, Quirk
-from tests.servers.model_api.replies import Reply
-from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
+from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest, Reply
 from tests.servers.word_vectors import embed
 
 Json = dict[str, object]

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bot.model.call import PromptMessage
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from tests.servers.model_api.errors import bad_request
-from tests.servers.model_api.parsing import first_wrong, parsed, unknown
+from tests.servers.model_api.errors import bad_request, first_wrong, parsed, unknown
 from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
 from tests.servers.model_api.schemas import schema_complaint
 

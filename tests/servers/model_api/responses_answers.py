@@ -10,9 +10,8 @@ from uuid import uuid4
 from memory.behaviors.steps import ToolCall
 from tests.servers.model_api.answers import PIECES, Usage, event
 from tests.servers.model_api.faults import Fault, Quirk
-from tests.servers.model_api.replies import Reply
-from tests.servers.model_api.requests import ChatRequest
-from tests.servers.model_api.responses_rules import encrypted
+from tests.servers.model_api.requests import ChatRequest, Reply
+from tests.servers.model_api.responses_bodies import encrypted
 
 Json = dict[str, Any]
 

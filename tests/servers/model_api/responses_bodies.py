@@ -1,10 +1,11 @@
 """The JSON body of a request to `/v1/responses`, checked against the SDK's own types.
 
-What the types cannot say (bounds, parts that fit their role) is refused here too; how the entries
-of `input` must follow each other is `responses_rules`' business.
+What the types cannot say is refused here too: bounds, parts that fit their role, and entries of
+`input` that do not belong together.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
@@ -16,8 +17,7 @@ from pydantic_core import ErrorDetails
 from bot.model.call import PromptMessage
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from tests.servers.model_api.errors import bad_request
-from tests.servers.model_api.parsing import first_wrong, parsed
+from tests.servers.model_api.errors import ApiError, bad_request, first_wrong, parsed
 from tests.servers.model_api.requests import ChatRequest
 from tests.servers.model_api.schemas import schema_complaint
 
@@ -172,3 +172,50 @@ def _tool(at: int, tool: Json) -> ToolDefinition:
             "invalid_function_parameters",
         )
     return ToolDefinition(tool["name"], tool.get("description") or "", parameters)
+
+
+_PREFIXES = {"function_call": "fc", "message": "msg", "reasoning": "rs"}
+
+
+def encrypted(reasoning_id: str, server: str) -> str:
+    """Return the encrypted thoughts of a reasoning entry, which only `server` can read."""
+    return "gAAAAA" + hashlib.sha256(f"{server} {reasoning_id}".encode()).hexdigest()
+
+
+def check_responses(asked: ChatRequest, server: str) -> None:
+    """Raise `ApiError` when entries do not belong together."""
+    entries = input_entries(asked.raw)
+    for at, entry in enumerate(entries):
+        _check_id(at, entry)
+    _check_reasoning(asked, entries, server)
+
+
+def _check_id(at: int, entry: Json) -> None:
+    prefix = _PREFIXES.get(entry.get("type", "message"))
+    given = entry.get("id")
+    if prefix and given and not given.startswith(prefix):
+        message = f"Invalid 'input[{at}].id': '{given}'. It must begin with '{prefix}'."
+        raise bad_request(message, f"input[{at}].id", "invalid_value")
+
+
+def _check_reasoning(asked: ChatRequest, entries: Sequence[Json], server: str) -> None:
+    for at, entry in enumerate(entries):
+        if entry.get("type") != "reasoning":
+            continue
+        given = entry["id"]
+        if not entry.get("encrypted_content") and asked.raw.get("store") is False:
+            message = f"Item with id '{given}' not found: `store` is set to false."
+            raise ApiError(404, message, param="input")
+        if entry.get("encrypted_content") not in (None, encrypted(given, server)):
+            message = f"The encrypted content for item {given} could not be verified."
+            raise bad_request(message, code="invalid_encrypted_content")
+        if not _follows(entries[at + 1 :]):
+            message = f"Item '{given}' was provided without its required following item."
+            raise bad_request(message, "input")
+
+
+def _follows(rest: Sequence[Json]) -> bool:
+    """Tell whether these thoughts are followed by what the model did after them."""
+    following = rest[0] if rest else {}
+    kind = following.get("type", "message")
+    return kind in ("function_call", "reasoning") or following.get("role") == "assistant"

@@ -27,7 +27,7 @@ from tests.servers.model_api.requests import (
     SpeechRequest,
     TranscriptionRequest,
 )
-from tests.servers.model_api.responses_rules import check_responses
+from tests.servers.model_api.responses_bodies import check_responses
 from tests.servers.word_vectors import DIMENSIONS
 
 _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's cookbook counts

@@ -33,11 +33,11 @@ from tests.servers.model_api.bodies import read_chat, read_embeddings
 from tests.servers.model_api.calls import Call, CallLog
 from tests.servers.model_api.errors import ApiError, server_error, wrong_key
 from tests.servers.model_api.faults import Break, Fault, Faults, StreamBreak
-from tests.servers.model_api.replies import Responder
 from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     ImageRequest,
+    Responder,
     SpeechRequest,
     TranscriptionRequest,
 )

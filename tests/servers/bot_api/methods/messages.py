@@ -8,8 +8,7 @@ from telegram.constants import ChatAction
 from tests.servers.bot_api.chats import Chat, DraftMessage, Message
 from tests.servers.bot_api.contents import find_quote
 from tests.servers.bot_api.errors import BadRequestError
-from tests.servers.bot_api.formatting import read_caption, read_quote, read_text
-from tests.servers.bot_api.keyboards import read_keyboard
+from tests.servers.bot_api.formatting import read_caption, read_keyboard, read_quote, read_text
 from tests.servers.bot_api.parameters import Fields, Parameters
 from tests.servers.bot_api.shapes import message_shape
 from tests.servers.bot_api.values import FormattedText, Quote, utf16_length
