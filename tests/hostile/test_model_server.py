@@ -19,7 +19,7 @@ from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
 from memory.search.embeddings import EmbeddingsUnavailable
 from tests.bot.model.internal_calls import fill
-from tests.hostile.model_server import MB, Answer, serving
+from tests.servers.web_site import ANY, Body, Site
 
 HELLO = (PromptMessage("user", "hello"),)
 LIMIT_S = 20
@@ -27,7 +27,22 @@ MAX_TIMES_HELD = 10
 """No answer blocks the loop for longer than parsing one mebibyte of JSON ten times."""
 REPLY_TOKENS = 1_000
 
-Body = Callable[[], Iterable[bytes]]
+MB = 2**20
+STREAM = "Content-Type: text/event-stream\r\n"
+JSON = "Content-Type: application/json\r\n"
+PACKED = "Content-Encoding: gzip\r\n"
+
+
+@asynccontextmanager
+async def serving(body: Body, headers: str = STREAM, status: str = "200 OK") -> AsyncIterator[Site]:
+    """Yield a model server that gives the same answer to every request."""
+    async with Site() as site:
+        site.put(ANY, body, headers, status)
+        yield site
+
+
+def base_url(site: Site) -> str:
+    return site.at("/v1", "127.0.0.1")
 
 
 def event(**chunk: object) -> bytes:
@@ -88,20 +103,20 @@ async def watched() -> AsyncIterator[None]:
 
 LONG_CALL = call(0, "a" * 100_000)
 DEEP = b"[" * 500_000
-STREAMS: dict[str, tuple[Body, bytes]] = {
-    "a line without an end": (lambda: mebibytes(150, b"data"), b""),
-    "lines without an event": (lambda: mebibytes(150, b"data: and on and on\n"), b""),
-    "small pieces of a line": (lambda: repeat(b"x" * 100, 200_000), b""),
-    "an event of nothing but objects": (lambda: [b"data: [", b"{}," * (MB // 3), b"{}]\n\n"], b""),
-    "deep nesting": (lambda: [b"data: ", DEEP, b"\n\n"], b""),
-    "a number of 100,000 digits": (lambda: [b'data: {"usage":', b"9" * 100_000, b"}\n\n"], b""),
-    "a gzip bomb": (lambda: [gzipped()], b"content-encoding: gzip\r\n"),
+STREAMS: dict[str, tuple[Body, str]] = {
+    "a line without an end": (lambda: mebibytes(150, b"data"), ""),
+    "lines without an event": (lambda: mebibytes(150, b"data: and on and on\n"), ""),
+    "small pieces of a line": (lambda: repeat(b"x" * 100, 200_000), ""),
+    "an event of nothing but objects": (lambda: [b"data: [", b"{}," * (MB // 3), b"{}]\n\n"], ""),
+    "deep nesting": (lambda: [b"data: ", DEEP, b"\n\n"], ""),
+    "a number of 100,000 digits": (lambda: [b'data: {"usage":', b"9" * 100_000, b"}\n\n"], ""),
+    "a gzip bomb": (lambda: [gzipped()], PACKED),
     "thoughts without an end": (
         lambda: repeat(delta(reasoning_content="hm " * 100) * 50, 10_000),
-        b"",
+        "",
     ),
-    "arguments without an end": (lambda: chain([call(0)], repeat(LONG_CALL, 2_000)), b""),
-    "comments without an end": (lambda: mebibytes(150, b": still thinking about that\n\n"), b""),
+    "arguments without an end": (lambda: chain([call(0)], repeat(LONG_CALL, 2_000)), ""),
+    "comments without an end": (lambda: mebibytes(150, b": still thinking about that\n\n"), ""),
 }
 
 
@@ -114,11 +129,11 @@ ALSO_RESPONSES = ("an event of nothing but objects", "deep nesting", "thoughts w
 )
 async def test_a_stream_is_bounded(name: str, api: str) -> None:
     body, head = STREAMS[name]
-    async with serving(Answer.streamed(body, head)) as server, watched():
+    async with serving(body, STREAM + head) as server, watched():
         with pytest.raises((AnswerIncomplete, NotAModel)):
-            await ask(server.base_url, api)
-    assert server.taken < server.asked * 48 * MB
-    assert server.asked <= 2
+            await ask(base_url(server), api)
+    assert server.sent_bytes < len(server.requests) * 48 * MB
+    assert len(server.requests) <= 2
 
 
 WORDS = {"chat": delta(content="word " * 100)}
@@ -128,10 +143,10 @@ WORDS["responses"] = event(type="response.output_text.delta", output_index=0, de
 @pytest.mark.parametrize("api", WORDS)
 async def test_text_is_read_up_to_four_times_the_limit_and_counts_as_cut(api: str) -> None:
     endless = repeat(WORDS[api] * 20, 100_000)
-    async with serving(Answer.streamed(lambda: endless)) as server, watched():
-        reply = await ask(server.base_url, api)
+    async with serving(lambda: endless) as server, watched():
+        reply = await ask(base_url(server), api)
     assert (len(reply.text), reply.finish_reason) == (16 * REPLY_TOKENS, "length")
-    assert server.taken < 4 * MB
+    assert server.sent_bytes < 4 * MB
 
 
 def item(number: int) -> bytes:
@@ -144,58 +159,58 @@ async def test_only_the_first_32_of_ten_thousand_calls_are_read(
     api: str, called: Callable[[int], bytes]
 ) -> None:
     calls = [called(number) for number in range(10_000)]
-    async with serving(Answer.streamed(lambda: calls)) as server, watched():
-        reply = await ask(server.base_url, api)
+    async with serving(lambda: calls) as server, watched():
+        reply = await ask(base_url(server), api)
     assert [call.id for call in reply.tool_calls] == [f"id-{number}" for number in range(32)]
     assert reply.finish_reason == "tool_calls"
 
 
 async def test_only_the_beginning_of_an_error_is_read() -> None:
     body = lambda: chain([b'{"error": {"message": "'], mebibytes(150, b"no. "))  # noqa: E731
-    async with serving(Answer.whole(body, b"400 Bad Request")) as server, watched():
+    async with serving(body, JSON, "400 Bad Request") as server, watched():
         with pytest.raises(ModelError):
-            await ask(server.base_url)
+            await ask(base_url(server))
         # The sockets between us hold some bytes that are not read.
-        assert server.taken < server.asked * 4 * MB
+        assert server.sent_bytes < len(server.requests) * 4 * MB
 
 
-@pytest.mark.parametrize("status", [b"301 Moved", b"307 Temporary Redirect", b"308 Permanent"])
-async def test_a_redirect_is_not_followed(status: bytes) -> None:
-    async with serving(Answer.streamed(lambda: [delta(content="Got you."), end("stop")])) as other:
-        head = b"HTTP/1.1 " + status + b"\r\nlocation: " + other.base_url.encode() + b"\r\n"
-        async with serving(Answer(head, list)) as server:
+@pytest.mark.parametrize("status", ["301 Moved", "307 Temporary Redirect", "308 Permanent"])
+async def test_a_redirect_is_not_followed(status: str) -> None:
+    async with (
+        serving(lambda: [delta(content="Got you."), end("stop")]) as other,
+        serving(list, f"Location: {base_url(other)}\r\n", status) as server,
+    ):
+        with pytest.raises(NotAModel):
+            await ask(base_url(server))
+        async with open_client(base_url(server), None, 5) as client:
+            with pytest.raises(EmbeddingsUnavailable):
+                await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
             with pytest.raises(NotAModel):
-                await ask(server.base_url)
-            async with open_client(server.base_url, None, 5) as client:
-                with pytest.raises(EmbeddingsUnavailable):
-                    await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
-                with pytest.raises(NotAModel):
-                    await fill(StructuredModel(client, "m", LIMIT_S))
-    assert (server.asked, other.asked) == (3, 0)
+                await fill(StructuredModel(client, "m", LIMIT_S))
+    assert (len(server.requests), len(other.requests)) == (3, 0)
 
 
-WHOLE: dict[str, tuple[Body, bytes]] = {
-    "150 MB": (lambda: mebibytes(150, b" "), b""),
-    "objects": (lambda: [b"[", b"{}," * (MB // 50), b"{}]"], b""),
-    "deep nesting": (lambda: [DEEP[:60_000]], b""),
-    "a gzip bomb": (lambda: [gzipped()], b"content-encoding: gzip\r\n"),
+WHOLE: dict[str, tuple[Body, str]] = {
+    "150 MB": (lambda: mebibytes(150, b" "), ""),
+    "objects": (lambda: [b"[", b"{}," * (MB // 50), b"{}]"], ""),
+    "deep nesting": (lambda: [DEEP[:60_000]], ""),
+    "a gzip bomb": (lambda: [gzipped()], PACKED),
 }
 
 
 @pytest.mark.parametrize("name", WHOLE)
 async def test_an_answer_that_is_not_streamed_is_bounded(name: str) -> None:
     body, head = WHOLE[name]
-    answer = Answer.whole(body, b"200 OK\r\n" + head.rstrip())
     async with (
-        serving(answer) as server,
+        serving(body, JSON + head) as server,
         watched(),
-        open_client(server.base_url, None, 5) as client,
+        open_client(base_url(server), None, 5) as client,
     ):
         with pytest.raises(ModelError):
             await fill(StructuredModel(client, "m", LIMIT_S))
         with pytest.raises(EmbeddingsUnavailable):
             await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
-    assert server.taken < server.asked * 12 * MB
+    assert server.sent_bytes < len(server.requests) * 12 * MB
 
 
 @pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])
@@ -203,8 +218,8 @@ async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
     """Before the fix, a number beyond float32 became a row of NaN, which matched everything."""
     body = f'{{"data": [{{"index": 0, "embedding": {row}}}]}}'.encode()
     async with (
-        serving(Answer.whole(lambda: [body])) as server,
-        open_client(server.base_url, None, 5) as client,
+        serving(lambda: [body], JSON) as server,
+        open_client(base_url(server), None, 5) as client,
     ):
         with pytest.raises(EmbeddingsUnavailable):
             await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])

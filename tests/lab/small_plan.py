@@ -25,8 +25,7 @@ import orjson
 from tests.acceptance.rig import ROOT, BotProcess, Rig, open_rig
 from tests.bot.parsing.office import word, zipped
 from tests.hostile import attacks as hostile
-from tests.hostile.model_server import Answer, serving
-from tests.hostile.test_model_server import STREAMS, gzipped
+from tests.hostile.test_model_server import PACKED, STREAM, STREAMS, base_url, gzipped, serving
 from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
 from tests.servers.bot_api import Upload
 from tests.servers.mcp_shop import Shop, ShopServer
@@ -222,8 +221,8 @@ def using(rig: Rig, tool: str, **arguments: object) -> None:
 async def hostile_model(stream: str) -> AsyncIterator[tuple[dict[str, object], Scene]]:
     """Serve a model that answers everybody with a hostile stream."""
     body, head = STREAMS[stream]
-    async with serving(Answer.streamed(body, head)) as server:
-        yield {"openai_base_url": server.base_url}, partial(eight_ask, text="Hello")
+    async with serving(body, STREAM + head) as server:
+        yield {"openai_base_url": base_url(server)}, partial(eight_ask, text="Hello")
 
 
 @asynccontextmanager
@@ -274,11 +273,10 @@ ATTACKS: dict[str, Scene] = {
     **{attack.name: attacking(attack) for attack in hostile.ATTACKS},
 }
 
-PACKED = HTML + "Content-Encoding: gzip\r\n"
 SERVERS: dict[str, Callable[[], Served]] = {
     **{f"model: {stream}": partial(hostile_model, stream) for stream in STREAMS},
     "page: an endless one": partial(hostile_page, b"<p>x" * 2**14, ""),
-    "page: a gzip bomb": lambda: hostile_page(gzipped(), PACKED),
+    "page: a gzip bomb": lambda: hostile_page(gzipped(), HTML + PACKED),
     "page: 60,000 nested tables": partial(hostile_page, b"<table><tr><td>" * 60_000, HTML),
     "MCP: a text of 3 MB": partial(hostile_tool, "word " * 600_000, "AAAA"),
     "MCP: a text of 50 MB": partial(hostile_tool, "word " * 10_000_000, "AAAA"),
