@@ -34,6 +34,7 @@ _SURE_OF_LINEAR = 6_400
 """Shorter runs are over so soon that other processes can hide how the time grows."""
 _ALWAYS = " \n\ta9_-.!中"
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_NAMES_RE = re.compile(r"\bre\b")
 _MAKES = re.compile(r"re\.compile|patterns_in")
 
 
@@ -45,7 +46,10 @@ def modules() -> Iterator[Path]:
 
 def hidden(path: Path) -> Iterator[str]:
     """Yield the places of a file where a pattern is made that is not a constant of the module."""
-    tree = ast.parse(path.read_text("utf-8"))
+    text = path.read_text("utf-8")
+    if not _NAMES_RE.search(text):
+        return
+    tree = ast.parse(text)
     top_level = {
         call
         for statement in tree.body

@@ -279,29 +279,6 @@ async def test_the_memory_is_shown_with_receipts_histories_and_reminders(
         assert shown in page
 
 
-async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
-    site: Site, memory: Memory
-) -> None:
-    answer = await site.post("/year")
-    maya = "c:99:0"
-    assert answer.headers["location"] == "/?at=c%3A99%3A0"
-    async with asyncio.timeout(60):
-        while site.page.filler.done is not None:
-            await site.telegram.until_changed(site.telegram.change_count, 60)
-    history = await ChatHistory.read(memory.histories, Scope(maya))
-    assert [m.text for m in history.messages] == [each.text for each in site.page.filler.year.lines]
-    assert [m.sent_at for m in history.messages] == [e.sent_at for e in site.page.filler.year.lines]
-    page = await site.text(maya)
-    assert "earlier messages" in page
-    assert "Where is my spare key?" in page
-    await site.post("/year")
-    assert len(history.messages) == 334
-    await site.post("/erase-year")
-    again = await ChatHistory.read(memory.histories, Scope(maya))
-    assert list(again.messages) == []
-    assert site.scene.guest is None
-
-
 async def test_people_can_be_added_until_the_page_is_full(site: Site) -> None:
     answers = [await site.post("/people", name=f"Person {n}") for n in range(7)]
     assert [answer.status_code for answer in answers] == [303] * 6 + [409]

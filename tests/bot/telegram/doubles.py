@@ -12,7 +12,7 @@ from bot.telegram.telegram_chat import TelegramChat
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from memory.store.store import Scripts, Store
-from tests.lab.simulator.direct import DirectClient
+from tests.lab.simulator.client import DirectClient
 
 
 class Pauses:

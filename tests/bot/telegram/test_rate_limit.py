@@ -15,7 +15,7 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 from tests.bot.telegram.doubles import KEYS, send_rates_on
-from tests.lab.simulator.direct import DirectClient
+from tests.lab.simulator.client import DirectClient
 from tests.valkey import ValkeyServer
 
 ANNA, BEN, GROUP = 7, 8, -7

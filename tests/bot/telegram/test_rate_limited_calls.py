@@ -16,7 +16,7 @@ from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import SENT, TOKEN, ScriptedApi, refusal
-from tests.lab.simulator.direct import DirectClient
+from tests.lab.simulator.client import DirectClient
 from tests.quiet_chat import no_export
 
 ANNA, BEN = 7, 8

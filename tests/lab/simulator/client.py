@@ -1,23 +1,32 @@
-"""A `RedisClient` whose calls reach the in-memory server, or fail at random.
+"""Clients whose calls reach the in-memory server, or fail at random.
 
 The SDK's own functions bring its answers into the SDK's form.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from redis.asyncio import ConnectionPool, Redis
 
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Script, ScriptCall
 from memory.store.errors import StoreRefused, StoreUnavailable
+from memory.store.store import script_names, source
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.loop import Died, Process, VirtualLoop
 from tests.lab.simulator.store.keyspace import Args, NotSimulatedError, RedisError
+from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis
 
 _CALLBACKS = Redis.from_pool(ConnectionPool(protocol=2)).response_callbacks
+
+
+def script_sources() -> dict[str, str]:
+    """Return the texts of all scripts by their names."""
+    return {name: source(name) for name in script_names()}
+
 
 Texts = Mapping[str, tuple[str, bytes]]
 """For the text of each product script: the script's name, and the text to run instead."""
@@ -234,3 +243,42 @@ def _encoded(arg: Arg) -> bytes:
     if isinstance(arg, bytes):
         return arg
     return b"%d" % arg if isinstance(arg, int) else repr(arg).encode()
+
+
+class DirectClient(RedisClient):
+    """A client whose calls arrive at once; `now` returns the server's time in Unix seconds.
+
+    `scripts` are further scripts by name, in addition to the product's own.
+    """
+
+    def __init__(self, now: Callable[[], float], scripts: Mapping[str, str] | None = None) -> None:
+        self.round_trips = 0
+        sources = {**_sources(), **(scripts or {})}
+        texts = {text: (name, text.encode()) for name, text in sources.items()}
+        redis = InMemoryRedis(lambda: round(now() * 1000), _lua())
+        self._server = SharedServer(redis, Observer(), texts)
+        loop = VirtualLoop(lambda *_: None)
+        loop.close()  # nothing is awaited here
+        self._process = Process("test", loop, lambda *_: None)
+
+    def carry_out(self, command: Command | ScriptCall) -> Reply:
+        """Execute one command; raise a `StoreError` if the server answers with an error."""
+        return self._server.carry_out(self._process, command)
+
+    async def call(self, *command: Arg) -> Reply:
+        """Execute one command, as `RedisClient.call` does."""
+        return self.carry_out(command)
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        self.round_trips += 1
+        return [self.carry_out(command) for command in commands]
+
+    def script(self, source: str) -> Script:
+        """Make a Lua text callable."""
+        return NamelessScript(self, source)
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+_lua, _sources = cache(Lua), cache(script_sources)

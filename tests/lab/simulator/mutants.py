@@ -9,7 +9,8 @@ from typing import Any
 
 from tests.lab.simulator import broken_bots
 from tests.lab.simulator.bot import SimulatedBot
-from tests.lab.simulator.schedule import Protocol, script_sources
+from tests.lab.simulator.client import script_sources
+from tests.lab.simulator.schedule import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ MUTANTS = (
         "the fence is not checked",
         "a lost lease is refused",
         _lua(*((step, _FENCE, "") for step in _STEPS)),
+        since=6,
     ),
     Mutant(
         "duplicate updates are not recognised",
@@ -97,6 +99,7 @@ MUTANTS = (
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
         _acting(_lua(("ack", "if request.other then", "if false then")), "text", often=("late",)),
+        since=5,
     ),
     Mutant(
         "intake does not check what a person had forgotten elsewhere",
@@ -131,7 +134,7 @@ MUTANTS = (
             *("text", "new"),
             often=("repeated", "pause", "late"),
         ),
-        since=131,
+        since=179,
     ),
     Mutant("storing a reply raises an error", "every error is expected", _bot(broken_bots.clumsy)),
     Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.forgetful), since=116),
@@ -282,7 +285,7 @@ MUTANTS = (
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
         _acting(_lua(("edit_entry", "redis.call('DEL', LEASE)", "")), "text", "edit"),
-        since=35,
+        since=39,
     ),
     Mutant(
         "an edit changes a message whose reply is stored",

@@ -13,14 +13,13 @@ import structlog
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.store import script_names, source
 from memory.text.tokens import TokenCounter
 from memory.work.item import BEGUN
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.audit_turns import Violated
 from tests.lab.simulator.bot import BOT_ID, Connections, SimulatedBot
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts
+from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts, script_sources
 from tests.lab.simulator.clock import Time, simulated
 from tests.lab.simulator.loop import Died, Process, VirtualLoop, adopt
 from tests.lab.simulator.people import People, Running, draw_actions, draw_kinds
@@ -251,11 +250,6 @@ def simulator(
             yield Simulator(time, tokens, protocol or Protocol())
     finally:
         gc.unfreeze()
-
-
-def script_sources() -> dict[str, str]:
-    """Return the texts of all scripts by their names."""
-    return {name: source(name) for name in script_names()}
 
 
 @contextmanager

@@ -12,10 +12,9 @@ from memory.store.errors import StoreError
 pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
 
 from memory.store.keys import Keys, Scope
-from tests.lab.simulator.direct import DirectClient
+from tests.lab.simulator.client import DirectClient, script_sources
 from tests.lab.simulator.random_commands import FullCommand, commands
 from tests.lab.simulator.random_steps import RandomSteps, read_answer
-from tests.lab.simulator.schedule import script_sources
 from tests.lab.simulator.store.keyspace import NotSimulatedError
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis

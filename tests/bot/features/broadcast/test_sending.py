@@ -33,7 +33,7 @@ from tests.bot.features.broadcast.test_announcements import announcements_of
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import ScriptedApi, refusal
 from tests.conftest import Doomed
-from tests.lab.simulator.direct import DirectClient
+from tests.lab.simulator.client import DirectClient
 from tests.memory.clients import DyingClient
 from tests.memory.turns import put
 from tests.quiet_chat import QuietChat

@@ -6,7 +6,7 @@ A method reads its parameters, changes the world, and returns its result as JSON
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from tests.servers.bot_api.methods import chats, files, messages, profile, updates
+from tests.servers.bot_api.methods import chats, messages, profile, updates
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.world import World
 
@@ -21,9 +21,9 @@ METHODS: Mapping[str, Method] = {
     "deleteWebhook": updates.delete_webhook,
     "getWebhookInfo": updates.get_webhook_info,
     "sendMessage": messages.send_message,
-    "sendDocument": files.send_document,
-    "sendPhoto": files.send_photo,
-    "sendVoice": files.send_voice,
+    "sendDocument": messages.send_document,
+    "sendPhoto": messages.send_photo,
+    "sendVoice": messages.send_voice,
     "sendMessageDraft": messages.send_message_draft,
     "sendChatAction": messages.send_chat_action,
     "sendRichMessage": messages.send_rich_message,
@@ -32,7 +32,7 @@ METHODS: Mapping[str, Method] = {
     "deleteMessage": messages.delete_message,
     "setMessageReaction": chats.set_message_reaction,
     "answerCallbackQuery": messages.answer_callback_query,
-    "getFile": files.get_file,
+    "getFile": messages.get_file,
     "getChatMember": chats.get_chat_member,
     "leaveChat": chats.leave_chat,
     "editForumTopic": chats.edit_forum_topic,

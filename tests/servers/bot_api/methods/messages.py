@@ -1,8 +1,10 @@
-"""Sending, editing and deleting messages, with all of Telegram's refusals."""
+"""What the bot sends, edits and deletes: texts, files, drafts and answers to buttons."""
 
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
+from PIL import Image, UnidentifiedImageError
 from telegram.constants import ChatAction
 
 from tests.servers.bot_api.chats import Chat, DraftMessage, Message
@@ -10,8 +12,15 @@ from tests.servers.bot_api.contents import find_quote
 from tests.servers.bot_api.errors import BadRequestError
 from tests.servers.bot_api.formatting import read_caption, read_keyboard, read_quote, read_text
 from tests.servers.bot_api.parameters import Fields, Parameters
-from tests.servers.bot_api.shapes import message_shape
-from tests.servers.bot_api.values import FormattedText, Quote, utf16_length
+from tests.servers.bot_api.shapes import file_shape, message_shape
+from tests.servers.bot_api.values import (
+    FormattedText,
+    Media,
+    MediaKind,
+    Quote,
+    StoredFile,
+    utf16_length,
+)
 from tests.servers.bot_api.world import World
 
 _MAX_ANSWER_LENGTH = 200
@@ -193,3 +202,70 @@ def own_message(world: World, given: Parameters) -> Message:
     if message.sender != world.account.bot:
         raise BadRequestError("message can't be edited")
     return message
+
+
+_MAX_DOWNLOAD_BYTES = 20 * 2**20
+_MAX_PHOTO_BYTES = 10 * 2**20
+_MAX_SIDES = 10_000
+_MAX_RATIO = 20
+
+
+async def send_document(world: World, given: Parameters) -> object:
+    return await _send(world, given, "document")
+
+
+async def send_photo(world: World, given: Parameters) -> object:
+    """Send a picture, which Telegram decodes."""
+    if upload := given.upload("photo"):
+        _check_photo(upload.content)
+    return await _send(world, given, "photo")
+
+
+async def send_voice(world: World, given: Parameters) -> object:
+    """Send a voice note; another format than OGG with Opus becomes a music file."""
+    upload = given.upload("voice")
+    is_voice = upload is None or upload.content.startswith(b"OggS")
+    return await _send(world, given, "voice", "voice" if is_voice else "audio")
+
+
+async def _send(
+    world: World, given: Parameters, name: MediaKind, kind: MediaKind | None = None
+) -> object:
+    caption = read_caption(given)
+    message = addressed(world, given)
+    media = Media(kind or name, _file_of(world, given, name))
+    return await send(world, replace(message, media=media), caption)
+
+
+async def get_file(world: World, given: Parameters) -> object:
+    file = world.files.get(given.text("file_id"))
+    if file is None:
+        raise BadRequestError("invalid file_id")
+    if len(file.content) > _MAX_DOWNLOAD_BYTES:
+        raise BadRequestError("file is too big")
+    return file_shape(file)
+
+
+def _file_of(world: World, given: Parameters, name: str) -> StoredFile:
+    if upload := given.upload(name):
+        return world.store(upload)
+    if not given.text(name):
+        raise BadRequestError(f"there is no {name} in the request")
+    file = world.files.get(given.text(name))
+    if file is None:
+        raise BadRequestError("wrong file identifier/HTTP URL specified")
+    return file
+
+
+def _check_photo(content: bytes) -> None:
+    try:
+        with Image.open(BytesIO(content)) as picture:
+            picture.load()
+            width, height = picture.size
+    except (UnidentifiedImageError, OSError, SyntaxError):
+        raise BadRequestError("IMAGE_PROCESS_FAILED") from None
+    if len(content) > _MAX_PHOTO_BYTES:
+        raise BadRequestError("PHOTO_SAVE_FILE_INVALID")
+    is_long = max(width, height) > _MAX_RATIO * min(width, height)
+    if is_long or width + height > _MAX_SIDES:
+        raise BadRequestError("PHOTO_INVALID_DIMENSIONS")
