@@ -145,7 +145,7 @@ async def _short_rows(scene: Scene) -> None:
     assert await _answered(scene, short_rows()) == expected
 
 
-ATTACKS = (
+FILES = (
     Attack(
         "S2 a picture of a million segments",
         "refused; the bot's process parses nothing and takes at most 40 MB",
@@ -163,6 +163,8 @@ ATTACKS = (
         _short_messages,
     ),
     Attack("S11 249,000 rows of one letter", "refused by their parser", _short_rows),
+)
+TEXTS = (
     Attack("F1 26 nested roots, 187 characters", "one message no longer than the reply", _formula),
     Attack("F7 2,000 list marks in one line", "at most twice as much text", _lists),
     Attack("F7 30,000 characters of backticks and of entities", "at most eight messages", _long),
@@ -179,3 +181,4 @@ ATTACKS = (
     Attack("F9 60 messages at once", "they are answered together", _flood),
     Attack("a cookie of 60,000 characters", "the inspector asks for the token", _cookie),
 )
+ATTACKS = (*FILES, *TEXTS)

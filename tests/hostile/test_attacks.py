@@ -4,12 +4,13 @@ The CPU time of the bot's event loop is measured, because other tests use the sa
 """
 
 import asyncio
+from collections.abc import Sequence
 from statistics import median
 
 import pytest
 
 from tests.acceptance.rig import Rig
-from tests.hostile.attacks import ATTACKS, Attack, Scene
+from tests.hostile.attacks import FILES, TEXTS, Attack, Scene
 
 _QUESTIONS = 4
 _PAUSE_S = 0.5
@@ -20,11 +21,12 @@ MAX_BLOCKED_MS = 400
 """How long one step of the loop may take; before the fixes each attack took seconds."""
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
-async def test_an_attack_does_no_harm_and_does_not_delay_others(attack: Attack, rig: Rig) -> None:
+@pytest.mark.parametrize("attacks", [*([each] for each in FILES), TEXTS], ids=lambda a: a[0].name)
+async def test_an_attack_does_no_harm_and_does_not_delay_others(
+    attacks: Sequence[Attack], rig: Rig
+) -> None:
+    """Files have a bot each, because the largest of its memory so far is compared."""
     await rig.start(max_concurrent_turns=4, inspector_token="a-token-of-the-operator")
-    mallory, chat = rig.person(1666, "Mallory")
-    group = rig.telegram.group("Mallory's", [mallory])
 
     async def wait() -> float:
         """Ask as another person; return the CPU time of the loop until the answer."""
@@ -35,13 +37,17 @@ async def test_an_attack_does_no_harm_and_does_not_delay_others(attack: Attack, 
     for _ in range(2):  # some modules are loaded at first use
         await wait()
     quiet = median([await wait() for _ in range(_QUESTIONS)])
-    seen = len(rig.bot.log)
-    async with asyncio.TaskGroup() as tasks:
-        attacking = tasks.create_task(attack.run(Scene(rig, mallory, chat, group)))
-        waits = [await wait()]
-        while not attacking.done():
-            waits.append(await wait())
-            await asyncio.wait([attacking], timeout=_PAUSE_S)
-    assert median(waits) <= 2 * quiet + MAX_S
-    held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop blocked"]
-    assert [line for line in held if line["cpu_ms"] >= MAX_BLOCKED_MS] == []
+    for number, attack in enumerate(attacks):
+        mallory, chat = rig.person(1666 + number, "Mallory")
+        group = rig.telegram.group("Mallory's", [mallory])
+        seen = len(rig.bot.log)
+        async with asyncio.TaskGroup() as tasks:
+            attacking = tasks.create_task(attack.run(Scene(rig, mallory, chat, group)))
+            waits = [await wait()]
+            while not attacking.done():
+                waits.append(await wait())
+                await asyncio.wait([attacking], timeout=_PAUSE_S)
+        assert median(waits) <= 2 * quiet + MAX_S, attack.name
+        held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop blocked"]
+        long = [line for line in held if line["cpu_ms"] >= MAX_BLOCKED_MS]
+        assert long == [], attack.name

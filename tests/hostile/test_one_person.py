@@ -53,10 +53,10 @@ async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None
     await rig.start(max_concurrent_turns=2)
     mallory, _ = rig.person(1666, "Mallory")
     ben, bens = rig.ben()
-    forum, topics = forum_of(rig, mallory, 5)
+    forum, topics = forum_of(rig, mallory, 4)
     for topic in topics:
         await mallory.send(forum, "document", file=SLOW, caption=f"{US}", topic=topic)
-    await rig.bot.wait_until(lambda: taken_in(rig) >= 5)
+    await rig.bot.wait_until(lambda: taken_in(rig) >= 4)
     await rig.ask(ben, bens, "are you there?")
     assert len(forum.replies) <= 2
     for topic in topics:
@@ -65,11 +65,11 @@ async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None
 
 async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> None:
     await rig.start(max_concurrent_turns=3)
-    people = [rig.person(2000 + number, f"Person {number}") for number in range(5)]
+    people = [rig.person(2000 + number, f"Person {number}") for number in range(4)]
     ben, bens = rig.ben()
     for person, chat in people:
         await person.send(chat, "document", file=SLOW)
-    await rig.bot.wait_until(lambda: taken_in(rig) >= 5)
+    await rig.bot.wait_until(lambda: taken_in(rig) >= 4)
     await rig.ask(ben, bens, "are you there?")
     assert sum(len(chat.replies) for _, chat in people) <= 2
     for _, chat in people:
