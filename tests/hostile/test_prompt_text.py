@@ -68,7 +68,6 @@ def test_a_section_tag_in_lookalike_letters_is_escaped(fake: str) -> None:
     [
         "a < b, <memories>, <b>memory</b>, <memory_bank>, <memoryless>",
         "«Memory» und ‹mehr›, 1<2, x<<3\n<- there",
-        "می\u200cخواهم 👨\u200d👩\u200d👧 naïve\tcafé\nзачем?",
     ],
 )
 def test_ordinary_text_stays_unchanged(text: str) -> None:
@@ -114,12 +113,3 @@ def test_a_name_is_one_line_and_never_the_assistants(name: str, shown: str) -> N
     assert speaker_name(name) == shown
     line = memory_line(said("I owe you", name), "I owe you", UTC, Speakers())
     assert line == f"{shown or 'User'}: I owe you"
-
-
-def test_people_with_the_same_name_are_numbered_in_order_of_appearance() -> None:
-    speakers = Speakers(
-        [said("a", "Anna", 1), said("b", "Anna", 2), said("c", "Аnna", 3), said("d", "Anna (2)", 4)]
-    )
-    senders = [(1, "Anna"), (2, "Anna"), (3, "Аnna"), (4, "Anna (2)"), (1, "Anna"), (2, "Ann")]
-    labels = [speakers.label(said("x", name, sender)) for sender, name in senders]
-    assert labels == ["Anna", "Anna (2)", "Аnna (3)", "Anna (2) (2)", "Anna", "Ann"]

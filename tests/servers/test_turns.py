@@ -1,6 +1,6 @@
 """A turn and a request for learning, with every server and every family of OpenAI's models."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -12,41 +12,12 @@ from bot.model.structured import StructuredModel
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill
-from tests.servers.model_api import ChatRequest, Dialect, ModelApiServer, Reply, Responder, Scripted
+from tests.servers.model_api import ChatRequest, Dialect, ModelApiServer, Reply
 from tests.servers.profiles import OPENAI, SERVERS
 
 THOUGHTS = {"none": 0, "minimal": 20, "low": 100, "": 400, "medium": 400, "high": 2000}
 """Tokens of thoughts by effort; the default effort is medium."""
 _TOKEN = "hm, "  # four bytes: a token, as the local server counts
-
-
-@dataclass(slots=True)
-class ReasoningModel:
-    """Thinks, then answers as `script` does.
-
-    `max_answer_tokens` limits an answer, thoughts included, if the client sets no limit; 0 means no
-    limit. The text of a longer answer is cut, and it is empty if the thoughts have used all tokens.
-    """
-
-    script: Responder
-    max_answer_tokens: int = 0
-    efforts: list[str] = field(default_factory=list)
-
-    async def respond(self, request: ChatRequest) -> Reply:
-        """Return the script's answer with thoughts whose length depends on the effort."""
-        self.efforts.append(request.effort)
-        thoughts = THOUGHTS.get(request.effort, max(THOUGHTS.values()))
-        reply = await self.script.respond(request)
-        reply = replace(reply, thoughts=thoughts * _TOKEN)
-        limit = request.max_output_tokens or self.max_answer_tokens
-        if not limit:
-            return reply
-        left = 4 * max(0, limit - thoughts)
-        if thoughts < limit and len(reply.text.encode()) <= left:
-            return reply
-        shown = reply.text.encode()[:left].decode(errors="ignore")
-        thought = min(thoughts, limit) * _TOKEN
-        return replace(reply, text=shown, tool_calls=(), thoughts=thought, finish_reason="length")
 
 
 QUESTION = (PromptMessage("system", "Be brief."), PromptMessage("user", "add and tell the time"))
@@ -60,14 +31,15 @@ MODELS = (
 
 
 class TwoTools:
-    """A model that calls both tools before it answers, and fills every schema."""
+    """A model that thinks, calls both tools before it answers, and fills every schema."""
 
     async def respond(self, request: ChatRequest) -> Reply:
+        thoughts = THOUGHTS.get(request.effort, max(THOUGHTS.values())) * _TOKEN
         if request.response_format != "text":
-            return Reply(ANSWER)
+            return Reply(ANSWER, thoughts=thoughts)
         if request.messages[-1].role == "tool":
-            return Reply("Both are done.")
-        return Reply("Let me see.", CALLS)
+            return Reply("Both are done.", thoughts=thoughts)
+        return Reply("Let me see.", CALLS, thoughts=thoughts)
 
 
 def named(dialect: Dialect) -> str:
@@ -92,9 +64,8 @@ async def answer_and_fill(client: ModelClient, name: str) -> None:
 @pytest.mark.parametrize("api", ["chat", "responses"])
 @pytest.mark.parametrize("dialect", SERVERS, ids=named)
 async def test_every_server_answers_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
-    model = ReasoningModel(TwoTools())
     async with (
-        ModelApiServer(model, dialect=dialect) as server,
+        ModelApiServer(TwoTools(), dialect=dialect) as server,
         open_client(server.base_url, "any", 10, api=api) as client,
     ):
         await answer_and_fill(client, "local")
@@ -111,30 +82,10 @@ async def test_a_refused_parameter_of_an_openai_model_is_learned_once(
 ) -> None:
     dialect = replace(OPENAI, missing_paths=frozenset({missing_path}))
     async with (
-        ModelApiServer(ReasoningModel(TwoTools()), dialect=dialect) as server,
+        ModelApiServer(TwoTools(), dialect=dialect) as server,
         open_client(server.base_url, "any", 10) as client,
     ):
         await answer_and_fill(client, name)
         refused = len(server.log.refusals)
         await answer_and_fill(client, name)
     assert len(server.log.refusals) == refused
-
-
-async def test_a_model_for_responses_only_is_asked_over_responses() -> None:
-    async with (
-        ModelApiServer(ReasoningModel(TwoTools()), dialect=OPENAI) as server,
-        open_client(server.base_url, "any", 10) as client,
-    ):
-        await answer_and_fill(client, "gpt-5.3-codex")
-    assert {chat.api for chat in server.log.chats} == {"responses"}
-
-
-@pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_after_thoughts_used_all_tokens_the_bot_asks_for_less_thinking(api: Api) -> None:
-    model = ReasoningModel(Scripted("The whole answer."), max_answer_tokens=200)
-    async with (
-        ModelApiServer(model) as server,
-        open_client(server.base_url, "any", 10, api=api) as client,
-    ):
-        reply = await OpenAIChatModel(client, "m", 10).complete(QUESTION, ())
-    assert (reply.text, model.efforts) == ("The whole answer.", ["", "low"])
