@@ -24,8 +24,12 @@ from tests.lab.made_up import CHARACTERS, made_up
 CONNECTIONS = 40
 """Telegram's default of `max_connections`."""
 
-_PATIENCE_S = 60
 _Waiting = tuple[bytes, "asyncio.Future[Acknowledgement]"]
+Times = npt.NDArray[np.float64]
+Deliver = Callable[[Update], Awaitable[None]]
+
+PATIENCE_S = 90
+TEXTS = tuple(message.text[: CHARACTERS // 2] for message in made_up(400).messages)
 
 
 class NotAcknowledged(Exception):
@@ -74,7 +78,7 @@ class Posting:
 
     async def deliver(self, update: Update) -> None:
         """Post an update and wait for its acknowledgement; raise `NotAcknowledged`."""
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             acknowledged = await self.post(self.request(update))
         if acknowledged.status != 200:
             raise NotAcknowledged(str(acknowledged.status))
@@ -97,13 +101,6 @@ class Posting:
             else:
                 if not future.done():
                     future.set_result(acknowledged)
-
-
-Times = npt.NDArray[np.float64]
-Deliver = Callable[[Update], Awaitable[None]]
-
-PATIENCE_S = 90
-TEXTS = tuple(message.text[: CHARACTERS // 2] for message in made_up(400).messages)
 
 
 def arrivals(a_second: float, seconds: float, seed: int = 0) -> Times:

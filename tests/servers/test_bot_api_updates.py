@@ -28,6 +28,9 @@ from tests.servers.bot_api.account import Changes
 from tests.servers.bot_api_client import Scene, scene
 from tests.servers.dropping import DroppingServer
 
+CLOSED_URL = "http://127.0.0.1:9/telegram"
+NEVER_AGAIN = Pace(timeout_s=2, first_retry_s=60, longest_retry_s=60)
+
 
 def friends(at: Scene, *, forum: bool = False) -> Chat:
     """Return a group that Anna made."""
@@ -105,10 +108,6 @@ async def test_bots_channels_and_anonymous_admins_are_marked() -> None:
     assert news_["sender_chat"]["id"] == channel.id
     assert ("from" in post_, "edit_date" in edited) == (False, True)
     assert kinds == ["channel_post", "edited_channel_post"]
-
-
-CLOSED_URL = "http://127.0.0.1:9/telegram"
-NEVER_AGAIN = Pace(timeout_s=2, first_retry_s=60, longest_retry_s=60)
 
 
 def texts(updates: Sequence[Update]) -> list[str]:

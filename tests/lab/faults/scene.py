@@ -24,6 +24,18 @@ from tests.servers.model_api import ModelApiServer
 from tests.valkey import ValkeyServer, opened
 
 StopsBefore = Callable[[RoundTrip], bool]
+Role = Literal["all", "web", "worker"]
+MANY: tuple[Role, ...] = ("web", "worker", "worker")
+
+_PEOPLE = 4
+_MODEL = "model-{}"
+"""Each process asks for a model of its own name, so a request shows its process."""
+
+_MAX_PAUSE_S = 0.15
+_CHECK_EVERY_S = 0.1
+_LEASE_S = 4
+"""So long a day waits for what a killed bot held; a busy machine must not end a lease."""
+_RESUMED_S = 90
 
 
 class StepTap(WireTap):
@@ -55,20 +67,6 @@ class StepTap(WireTap):
             self.reached.set()
             await self._is_over.wait()
             raise ConnectionResetError("the process was killed before this step")
-
-
-Role = Literal["all", "web", "worker"]
-MANY: tuple[Role, ...] = ("web", "worker", "worker")
-
-_PEOPLE = 4
-_MODEL = "model-{}"
-"""Each process asks for a model of its own name, so a request shows its process."""
-
-_MAX_PAUSE_S = 0.15
-_CHECK_EVERY_S = 0.1
-_LEASE_S = 4
-"""So long a day waits for what a killed bot held; a busy machine must not end a lease."""
-_RESUMED_S = 90
 
 
 @dataclass(frozen=True, slots=True)

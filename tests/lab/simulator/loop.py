@@ -17,6 +17,7 @@ BEGAN = 1_767_603_600
 
 T = TypeVar("T")
 _Call = tuple[Callable[..., object], tuple[Any, ...], Context]
+_CURRENT: "ContextVar[Process | None]" = ContextVar("process", default=None)
 
 
 class Handle(list[_Call]):
@@ -159,9 +160,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task = NumberedTask(coroutine, self._tasks_made, loop=self, context=context)
         self._on_task(task, context)
         return task
-
-
-_CURRENT: "ContextVar[Process | None]" = ContextVar("process", default=None)
 
 
 class Died(BaseException):

@@ -34,6 +34,7 @@ from tests.lab.simulator.verdict import final_verdict
 _SLOTS = ("A", "B")
 _MAX_SETTLING_S = 400.0
 _CHECK_EVERY_S = 0.5
+_EXPECTED = (MadeUpBug, Died, Violated, asyncio.CancelledError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,6 @@ class Schedule:
             for task in others:
                 task.cancel()
             await asyncio.wait(others)
-
-
-_EXPECTED = (MadeUpBug, Died, Violated, asyncio.CancelledError)
 
 
 @dataclass(frozen=True, slots=True)

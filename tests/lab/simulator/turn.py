@@ -41,6 +41,9 @@ SIGN = "⏰ w"
 _DELAYS_S = 1.5, 4.0, 9.0
 
 _TOKEN: ContextVar[str] = ContextVar("reminder", default="")
+T = TypeVar("T")
+
+_TURN: ContextVar[OpenTurn | None] = ContextVar("turn", default=None)
 
 
 def token_of_reminder() -> str:
@@ -76,11 +79,6 @@ class NamingWorkLoop(WorkLoop):
             self.auditor.records.reminders.ended[taken.token] = self.auditor.step
         finally:
             _TOKEN.reset(token)
-
-
-T = TypeVar("T")
-
-_TURN: ContextVar[OpenTurn | None] = ContextVar("turn", default=None)
 
 
 class MadeUpBug(Exception):

@@ -25,6 +25,8 @@ _STYLES = frozenset(
     """.split()  # noqa: SIM905 - a list of quoted names is harder to read
 )
 """What the bot sends. Telegram has others, too, and finds addresses and commands by itself."""
+_MAX_BUTTONS = 100
+_MAX_CALLBACK_BYTES = 64
 
 
 def entity_text(text: str, entity: Entity) -> str:
@@ -137,10 +139,6 @@ def _trimmed(text: str, entities: list[Entity]) -> FormattedText:
         for entity in inside
     ]
     return FormattedText(text[start:], tuple(moved))
-
-
-_MAX_BUTTONS = 100
-_MAX_CALLBACK_BYTES = 64
 
 
 def read_keyboard(given: Parameters) -> Keyboard:

@@ -13,6 +13,9 @@ from pydantic_core import ErrorDetails
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 _OPENAI: Mapping[str, tuple[int, object]] = {}
+_PARSE = "We could not parse the JSON body of your request."
+_BRANCHES = frozenset({"str", "int", "list", "none"})
+"""Names that pydantic gives to the branches of a union; the others begin with a capital."""
 
 
 @dataclass(eq=False)
@@ -97,11 +100,6 @@ def server_error() -> ApiError:
     """Return the 500 for a failure inside the server."""
     message = "The server had an error while processing your request. Sorry about that!"
     return ApiError(500, message, kind="server_error")
-
-
-_PARSE = "We could not parse the JSON body of your request."
-_BRANCHES = frozenset({"str", "int", "list", "none"})
-"""Names that pydantic gives to the branches of a union; the others begin with a capital."""
 
 
 def parsed(body: bytes) -> dict[str, object]:

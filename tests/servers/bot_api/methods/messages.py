@@ -29,6 +29,10 @@ _MAX_RICH_CHARS = 32_768
 _DELETABLE_S = 48 * 60 * 60
 _GENERAL_TOPIC = 1
 _ACTIONS = frozenset(action.value for action in ChatAction)
+_MAX_DOWNLOAD_BYTES = 20 * 2**20
+_MAX_PHOTO_BYTES = 10 * 2**20
+_MAX_SIDES = 10_000
+_MAX_RATIO = 20
 
 
 async def send_message(world: World, given: Parameters) -> object:
@@ -202,12 +206,6 @@ def own_message(world: World, given: Parameters) -> Message:
     if message.sender != world.account.bot:
         raise BadRequestError("message can't be edited")
     return message
-
-
-_MAX_DOWNLOAD_BYTES = 20 * 2**20
-_MAX_PHOTO_BYTES = 10 * 2**20
-_MAX_SIDES = 10_000
-_MAX_RATIO = 20
 
 
 async def send_document(world: World, given: Parameters) -> object:
