@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from bot.agent.agent import FunctionsBasedAgent, run_agent
 from bot.feature import Feature, Replacements
+from bot.features import open_features
 from bot.model.model_errors import ModelUnavailable
 from bot.operator_classes import (
     OperatorAgent,
@@ -31,6 +32,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import toolbox_of
 from tests.bot.agent.test_agent import ScriptedModel, prompt, reply
+from tests.bot.features.services import services_of
 from tests.conftest import Documented
 from tests.settings import Settings
 
@@ -38,6 +40,7 @@ DAY_S = 86_400
 MAX_STEPS = 2
 SETTINGS = Settings(_env_file=None)
 SECRET = "what Anna said"
+THEIRS = "tests.acceptance.greeting_feature"
 CALL = ToolCall("1", "echo", '{"text": "a"}')
 
 
@@ -175,6 +178,25 @@ def test_a_class_that_cannot_be_used_is_refused_with_the_reason(
     with pytest.raises(UnusableClass, match=f"FEATURES: .*{why}") as refused:
         _ = selector_of(SETTINGS, kind) if what == "selector" else agents_of(SETTINGS, ours, kind)
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("silent", "FEATURES: silent has no English sentence commands.hello"),
+        ("broken", f"FEATURES: {THEIRS}:broken cannot be built (RuntimeError at greeting_feature"),
+        ("HERE", f"FEATURES: {THEIRS}:HERE cannot be imported"),
+        ("Bow", f"FEATURES: {THEIRS}:Bow"),
+    ],
+)
+async def test_a_mistake_in_a_feature_is_refused_with_what_to_do(
+    memory: Memory, name: str, why: str
+) -> None:
+    services = services_of(memory, Settings(_env_file=None, features=f"{THEIRS}:{name}"))
+    with pytest.raises(UnusableClass) as refused:
+        await open_features(services)
+    assert str(refused.value).startswith(why)
+    assert "secret words" not in str(refused.value)
 
 
 def test_a_behavior_of_an_operator_is_limited_to_the_chats_behind_its_path(memory: Memory) -> None:
