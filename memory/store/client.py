@@ -257,6 +257,13 @@ class RedisClient:
             replies: list[Reply] = await connection.retry.call_with_retry(
                 lambda: _sent(redis, connection, commands), lambda _: connection.disconnect()
             )
+            errors = [translate("", reply) for reply in replies if isinstance(reply, Exception)]
+            if any(isinstance(error, StoreUnavailable) for error in errors):
+                # After a failover the address may name another server.
+                await connection.disconnect(nowait=True)
+        except BaseException:  # replies may be left, which the next call would take for its own
+            await connection.disconnect(nowait=True)
+            raise
         finally:
             await pool.release(connection)
         return replies

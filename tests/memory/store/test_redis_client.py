@@ -281,6 +281,17 @@ async def test_a_cancelled_call_answers_no_other(valkey_server: ValkeyServer, va
     await client.close()
 
 
+async def test_a_reply_that_the_sdk_cannot_read_leaves_none_for_the_next_call(valkey: str) -> None:
+    client = await RedisClient.open(valkey, max_connections=1)
+    sdk: Any = client._redis
+    sdk.set_response_callback("ECHO", int)
+    await client.call("SET", "k", "v")
+    with pytest.raises(ValueError, match="no number"):
+        await client.pipeline([("ECHO", "no number"), ("BLPOP", "none", 0.1)])
+    assert await client.call("GET", "k") == b"v"
+    await client.close()
+
+
 async def test_a_refused_call_does_not_lose_its_cancellation(valkey: str) -> None:
     """Before Python 3.12 the SDK may lose it; a worker that was told to stop then read on."""
     lost = []

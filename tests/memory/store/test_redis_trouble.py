@@ -7,6 +7,7 @@ import ssl
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -127,6 +128,22 @@ async def test_a_server_that_takes_no_writes_says_why(
         await client.script("return redis.call('SET', KEYS[1], 'w')")(["k"])
     assert await client.call("GET", "k") == b"v"
     await client.close()
+
+
+async def test_after_a_failover_the_next_calls_go_to_the_server_that_the_address_names_now(
+    own_server: ValkeyServer, valkey_server: ValkeyServer
+) -> None:
+    """The old server became a replica, keeps its connections, and refuses each write for ever."""
+    valkey_server.ask("FLUSHALL")
+    async with in_front_of(own_server.port) as front:
+        client = await RedisClient.open(f"redis://{HOST}:{front.port}")
+        await client.call("SET", "k", "old")
+        own_server.ask(f"REPLICAOF {HOST} 1")
+        front.target = valkey_server.port
+        with pytest.raises(StoreUnavailable, match="read only"):
+            await client.script("return redis.call('SET', KEYS[1], 'new')")(["k"])
+        assert await client.call("SET", "k", "new") is True
+        await client.close()
 
 
 async def test_a_script_error_is_refused(store: RedisClient, cluster_store: RedisClient) -> None:
@@ -282,11 +299,21 @@ def certificate(tmp_path: Path) -> Path:
     return certificate_of(IPAddress(ip_address(HOST)), tmp_path)
 
 
+@dataclass
+class Front:
+    """A port, and the one of the server to which it leads each new connection."""
+
+    target: int
+    port: int = 0
+
+
 @asynccontextmanager
-async def tls_in_front_of(port: int, certificate: Path) -> AsyncIterator[int]:
-    """Give a port that speaks TLS with the server at `port` behind it."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate)
+async def in_front_of(port: int, certificate: Path | None = None) -> AsyncIterator[Front]:
+    """Give a port with the server at `port` behind it; with a certificate it speaks TLS."""
+    front, context = Front(port), None
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
 
     async def pour(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         while chunk := await source.read(65536):
@@ -294,19 +321,20 @@ async def tls_in_front_of(port: int, certificate: Path) -> AsyncIterator[int]:
         target.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server_reader, server_writer = await asyncio.open_connection(HOST, port)
+        server_reader, server_writer = await asyncio.open_connection(HOST, front.target)
         await asyncio.gather(pour(reader, server_writer), pour(server_reader, writer))
 
     async with await asyncio.start_server(serve, HOST, 0, ssl=context) as proxy:
-        yield proxy.sockets[0].getsockname()[1]
+        front.port = proxy.sockets[0].getsockname()[1]
+        yield front
 
 
 async def test_a_self_signed_certificate_is_refused_unless_accepted_or_its_authority_named(
     own_server: ValkeyServer, certificate: Path
 ) -> None:
     own_server.ask("CONFIG SET requirepass hush")
-    async with tls_in_front_of(own_server.port, certificate) as port:
-        url = f"rediss://:hush@{HOST}:{port}"
+    async with in_front_of(own_server.port, certificate) as front:
+        url = f"rediss://:hush@{HOST}:{front.port}"
         with pytest.raises(StoreUnavailable, match="certificate is not trusted") as refusal:
             await RedisClient.open(url)
         assert "hush" not in str(refusal.value)
