@@ -45,8 +45,9 @@ _MAX_VALUES = 100_000
 brackets and line ends are counted, also those inside texts."""
 _MAX_REQUESTS = 100
 """HTTP requests of one connection: a server may make us connect again, or ask something itself."""
-_MAX_TOOLS_OF_PAGE, _MAX_FIELDS = 256, 16
-"""The first tools of a page are kept; of the fields beside them, the library's check gets a few."""
+_MAX_LISTED = {"tools": 256, "content": 1_000}
+"""The first tools of a page and the first parts of a result are kept."""
+_MAX_FIELDS = 16  # beside the tools of a page, for the library's check of one tool
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2
 """So many connections may have sent more than `_LARGE_BYTES`; others wait before they read on."""
@@ -202,7 +203,10 @@ class OutsideServer:
 
 
 class _ValidTools:
-    """Leaves out tools of a wrong shape: for one of them the library would refuse the list."""
+    """Leaves out tools of a wrong shape: for one of them the library would refuse the list.
+
+    The library checks an answer in one step of the loop. So it gets no more of it than we use.
+    """
 
     def __init__(self, sent: "FromServer") -> None:
         self._sent = sent
@@ -220,12 +224,21 @@ class _ValidTools:
     async def __anext__(self) -> SessionMessage | Exception:
         message = await anext(self._sent)
         match message:
-            case SessionMessage(types.JSONRPCResponse(result={"tools": list(tools)} as result)):
-                # A version may require fields beside the tools; the short ones do for this check.
-                short = (pair for pair in result.items() if isinstance(pair[1], str | int))
-                beside = dict(islice(short, _MAX_FIELDS))
-                valid = (self._takes(beside, each) for each in tools[:_MAX_TOOLS_OF_PAGE])
-                result["tools"] = list(compress(tools, await in_turns(valid, 16)))
+            case SessionMessage(types.JSONRPCResponse(result=result)):
+                parts = [result.get("serverInfo")]
+                for name, most in _MAX_LISTED.items():
+                    if isinstance(listed := result.get(name), list):
+                        del listed[most:]
+                        parts += listed
+                for part in parts:
+                    if isinstance(part, dict):
+                        part.pop("icons", None)
+                if isinstance(tools := result.get("tools"), list):
+                    # A version may require fields beside the tools; the short ones do for this.
+                    short = (pair for pair in result.items() if isinstance(pair[1], str | int))
+                    beside = dict(islice(short, _MAX_FIELDS))
+                    valid = (self._takes(beside, each) for each in tools)
+                    result["tools"] = list(compress(tools, await in_turns(valid, 16)))
         return message
 
     def _takes(self, beside: Mapping[str, object], tool: object) -> bool:

@@ -417,14 +417,17 @@ async def test_a_server_without_an_end_is_bounded(name: str) -> None:
     assert len(asked) <= 104
 
 
-async def test_one_tool_of_a_wrong_shape_costs_no_other_tool() -> None:
-    """Of a page 256 tools are looked at, because each is read alone."""
+async def test_of_an_answer_only_what_is_used_is_read_and_each_tool_alone() -> None:
+    """The library reads an answer in one step: 45,000 icons or parts held the loop for a second."""
     good, shape = ["order", "price", *map(str, range(300))], {"type": "object"}
     bad: list[object] = [{"name": 5, "inputSchema": shape}, {"name": "a", "inputSchema": {}}, "b"]
     named = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
     results: dict[str, object] = {
-        "initialize": named | {"serverInfo": {"name": "shop", "version": "1"}},
-        "tools/list": {"tools": [*bad, *({"name": each, "inputSchema": shape} for each in good)]},
+        "initialize": named | {"serverInfo": {"name": "shop", "version": "1", "icons": 5}},
+        "tools/list": {
+            "tools": [*bad, *({"name": n, "inputSchema": shape, "icons": 5} for n in good)]
+        },
+        "tools/call": {"content": [{"type": "text", "text": "a"}] * 2_000},
     }
 
     async def answer(request: Request) -> Response:
@@ -437,6 +440,7 @@ async def test_one_tool_of_a_wrong_shape_costs_no_other_tool() -> None:
     async with DroppingServer(app) as server:
         outside = OutsideServer(McpServer("shop", f"{server.url}/mcp"), 30)
         assert [each.name for each in await outside.list_tools(1_000)] == good[:253]
+        assert (await outside.call("order", {})).split() == ["a"] * 1_000
 
 
 async def test_each_large_answer_gives_its_slot_back(
