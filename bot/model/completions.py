@@ -102,7 +102,9 @@ class ChunkAccumulator(Accumulator):
             if index != self._index:
                 continue
             delta = object_of(choice.get("delta"))
-            self._add_text(text_of(delta.get("content")))
+            content = delta.get("content")  # Mistral's reasoning models send a list of parts
+            parts = map(object_of, content) if isinstance(content, list) else [{"text": content}]
+            self._add_text("".join(text_of(part.get("text")) for part in parts))
             for call in map(object_of, list_of(delta.get("tool_calls"))):
                 self._add_call(call)
             if self.is_over:

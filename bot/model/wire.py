@@ -125,8 +125,8 @@ def text_of(given: object) -> str:
 
 
 def count_of(given: object) -> int:
-    """Return a whole number from 0 on; 0 for anything else."""
-    return given if isinstance(given, int) and 0 <= given < 2**53 else 0
+    """Return a whole number from 0 to a billion; 0 for anything else."""
+    return given if isinstance(given, int) and 0 <= given <= 10**9 else 0
 
 
 def code_of(body: object) -> str:

@@ -106,6 +106,7 @@ def test_an_answer_is_complete_only_once_a_finish_reason_came(last: Piece) -> No
         ({"prompt_tokens": 7, "completion_tokens": 2}, Usage(7, 2, 0)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 5}}, Usage(7, 0, 5)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {}}, Usage(7, 0, 0)),
+        ({"prompt_tokens": 10**10, "completion_tokens": -1}, Usage()),
         (
             {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 6}},
             Usage(0, 9, 0, 6),
@@ -120,6 +121,8 @@ def test_usage_is_read_as_far_as_the_server_reports_it(told: Piece, expected: Us
     assert answer.reply().usage == expected
 
 
-def test_content_that_is_not_text_is_skipped() -> None:
-    reply = accumulated({"delta": {"content": [{"type": "text"}]}}, {"delta": {"content": "yes"}})
+def test_of_content_in_parts_the_text_is_read() -> None:
+    """Before the fix, the answer of a model that sends its thoughts this way was empty."""
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "y"}, {"type": "text"}]
+    reply = accumulated({"delta": {"content": parts}}, {"delta": {"content": "es"}})
     assert reply.text == "yes"
