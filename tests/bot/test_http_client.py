@@ -1,14 +1,16 @@
 """The HTTP client of all calls to outside servers."""
 
+import asyncio
 import socket
 import struct
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from threading import Thread
 
 import httpx2
 import pytest
 
-from bot.http_client import HttpClient
+from bot.http_client import HttpClient, read_within
 
 CALLS = 1_000
 """About one call in 300 met the error that the client corrects."""
@@ -37,3 +39,20 @@ async def test_a_connection_that_breaks_at_any_moment_is_an_httpx2_error(resetti
         for _ in range(CALLS):
             with pytest.raises(httpx2.TransportError):
                 await client.get(resetting)
+
+
+async def test_a_body_in_tiny_pieces_is_too_long_and_others_go_on_meanwhile() -> None:
+    """A linked page in pieces of one byte held the loop again and again for ten seconds."""
+    sent, at = 0, []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for sent in range(1, 100_000):  # noqa: B007 - it is read below
+            yield b"a"
+
+    reading = asyncio.create_task(read_within(pieces(), 50_000))
+    while not reading.done():
+        await asyncio.sleep(0)
+        at.append(sent)
+    assert (await reading, sent) == (None, 1_501)
+    assert max(after - before for before, after in pairwise(at)) == 100

@@ -41,8 +41,8 @@ from memory.store.tasks import in_turns
 MAX_BYTES = 8 * 2**20
 """The bytes that a server may send over one connection; in base64 a file of 5 MB takes 6.7 MB."""
 _MAX_VALUES = 100_000
-"""Values of JSON and lines of one connection. Each takes up to 500 bytes of memory. Commas, opening
-brackets and line ends are counted, also those inside texts."""
+"""Values of JSON, lines and pieces of one connection. Each takes up to 500 bytes of memory. Commas,
+opening brackets and line ends are counted, also those inside texts."""
 _MAX_REQUESTS = 100
 """HTTP requests of one connection: a server may make us connect again, or ask something itself."""
 _MAX_LISTED = {"tools": 256, "content": 1_000}
@@ -79,7 +79,7 @@ class _Connection:
     async def take(self, piece: bytes) -> bool:
         """Count a piece, and wait if it is much; return false if the server has sent too much."""
         self._nbytes += len(piece)
-        self._values += sum(map(piece.count, (b",", b"[", b"{", b"\n")))
+        self._values += 1 + sum(map(piece.count, (b",", b"[", b"{", b"\n")))
         if self._nbytes > _LARGE_BYTES:
             async with self._lock:  # two answers that come at once take one slot
                 self._has_slot = self._has_slot or await self._slots.acquire()
