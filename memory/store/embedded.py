@@ -23,18 +23,24 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
+import structlog
+
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
+
+log = structlog.get_logger(__name__)
 
 START_TIMEOUT_S = 120  # to read a long file back
 STOP_TIMEOUT_S = 20
 POLL_S = 0.01
+AGAIN_AFTER_S = 1.0
 MAX_SOCKET_PATH = 103  # bytes on macOS; Linux has four more
 PR_SET_PDEATHSIG = 1
 OPTIONS = {
@@ -82,9 +88,10 @@ class EmbeddedValkey:
             self._lock = _locked(self._data_dir / "lock", timeout_s=0)
             ask(path, b"SHUTDOWN")  # a server that a killed bot may have left behind
             with _locked(self._data_dir / "server.lock", timeout_s=STOP_TIMEOUT_S) as server_lock:
-                self._server = self._spawn(binary, path, server_lock)
+                self._server = self._spawn(binary, path, server_lock, die_with_parent())
             atexit.register(self.stop)
             self._wait_for_answer(self._server, path)
+            threading.Thread(target=self._keep_running, args=(binary, path), daemon=True).start()
         except OSError as exc:
             self.stop()
             why = f"cannot keep data in {self._data_dir}: {exc.strerror}"
@@ -97,19 +104,33 @@ class EmbeddedValkey:
     def stop(self) -> None:
         """Stop the server, which first writes everything to disk; do nothing without a server."""
         atexit.unregister(self.stop)
-        if self._server:
-            self._server.terminate()
+        server, self._server = self._server, None
+        if server:
+            server.terminate()
             try:
-                self._server.wait(STOP_TIMEOUT_S)
+                server.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                self._server.kill()
-                self._server.wait()
-            self._server = None
+                server.kill()
+                server.wait()
         if self._lock:
             self._lock.close()
             self._lock = None
 
-    def _spawn(self, binary: Path, path: str, lock: BinaryIO) -> subprocess.Popen[bytes]:
+    def _keep_running(self, binary: Path, path: str) -> None:
+        """Start the server again until `stop`, because a system short of memory may kill it."""
+        while server := self._server:
+            status = server.wait()
+            time.sleep(AGAIN_AFTER_S)
+            if self._server is not server:
+                return
+            log.error("the embedded Valkey ended and is started again", status=status)
+            with _locked(self._data_dir / "server.lock", timeout_s=STOP_TIMEOUT_S) as lock:
+                # It cannot end with this process: other threads make `preexec_fn` unsafe.
+                self._server = self._spawn(binary, path, lock, None)
+
+    def _spawn(
+        self, binary: Path, path: str, lock: BinaryIO, in_child: Callable[[], None] | None
+    ) -> subprocess.Popen[bytes]:
         if self._log.exists():
             self._log.replace(self._log.with_suffix(".log.1"))
         command = [str(binary), "--dir", str(self._data_dir), "--unixsocket", path]
@@ -123,7 +144,7 @@ class EmbeddedValkey:
                 stderr=log,
                 pass_fds=[lock.fileno()],
                 start_new_session=True,  # Ctrl-C is for the bot, which then stops the server
-                preexec_fn=die_with_parent(),  # noqa: PLW1509 - there are no other threads yet
+                preexec_fn=in_child,  # noqa: PLW1509 - there are no other threads yet
                 umask=0o077,
             )
 

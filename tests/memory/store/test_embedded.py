@@ -118,6 +118,23 @@ def test_a_server_left_running_is_stopped_before_the_next_one_starts(
     orphaned.stop()
 
 
+def test_a_server_that_is_killed_is_started_again(
+    data_dir: Path, valkey: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the fix, the bot ran on without a store until somebody restarted it."""
+    monkeypatch.setattr(embedded, "AGAIN_AFTER_S", 0)
+    path = socket_of(valkey.start())
+    assert ask(path, b"SET k v") == b"+OK\r\n"
+    for _ in range(2):
+        server = valkey._server
+        assert server
+        server.kill()
+        while valkey._server is server or ask(path, b"GET k") != b"$1\r\nv\r\n":
+            time.sleep(0.01)
+    valkey.stop()
+    wait_until_nothing_runs_on(data_dir)
+
+
 def test_a_second_instance_is_refused_and_the_first_goes_on(
     data_dir: Path, valkey: EmbeddedValkey
 ) -> None:
