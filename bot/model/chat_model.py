@@ -272,9 +272,12 @@ async def read_answer(response: httpx2.Response, events: EventReader, answer: Ac
 
 
 async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
-    observe = live_observer.get()
+    observe, count = live_observer.get(), 0
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
+            count += 1
+            if count % 100 == 0:  # others go on, because a server may send each byte alone
+                await asyncio.sleep(0)
             for event in events.feed(piece):
                 try:
                     answer.add(orjson.loads(event))
