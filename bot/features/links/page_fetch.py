@@ -102,7 +102,7 @@ class PageFetcher:
                     address = found
         except TimeoutError:
             raise PageRefused("the page took too long") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             raise PageRefused("the page cannot be reached") from error
         raise PageRefused("the page redirects too often")
 

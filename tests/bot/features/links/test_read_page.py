@@ -238,6 +238,8 @@ async def test_redirects_are_followed_up_to_a_bound(site: Site) -> None:
     assert await FETCHER.fetch(site.at("/1#part")) == Page(site.at("/3"), "text/plain", b"there")
     assert await refusal(site.at("/loop")) == "the page redirects too often"
     assert len(site.requests) == 3 + 5
+    site.redirect("/nowhere", "http:////[")  # it was a traceback in the log
+    assert await refusal(site.at("/nowhere")) == "the page cannot be reached"
 
 
 @pytest.mark.parametrize(
