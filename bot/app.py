@@ -188,8 +188,8 @@ class App:
         commands = build_commands(services, deleting)
         observe(BotServing(memory, assistant.prompt))
         worker = turn_worker(services, assistant, commands.answer)
-        resolve = memory.mailbox.resolve
-        buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
+        has_shares = settings.sends_per_second > 0
+        buttons = Buttons(commands.buttons, memory, chat, sentences, has_shares=has_shares)
         running = watches(services)
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report

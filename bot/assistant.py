@@ -24,11 +24,11 @@ from bot.operator_classes import (
 )
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
 from bot.turn.agent_step import AgentStep, RunTools
-from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
+from bot.turn.answer import Answerer, CommandStep, FileSteps
 from bot.turn.deliver import Deliverer
 from bot.turn.load import ContextLoader
 from bot.turn.observers import FieldsRefused
-from bot.turn.permits import Permits
+from bot.turn.permits import Permits, QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import GiveUp, TurnRunner
 from bot.turn.worker import TurnWorker
@@ -213,7 +213,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
         memory.questions,
         assistant.run_tools,
         [note for feature in features for note in feature.notes],
-        [finish for feature in features for finish in feature.finishes],
+        [*(finish for feature in features for finish in feature.finishes), quota.count_parts],
     )
     file_steps = [each for feature in features for each in feature.file_steps.items()]
     steps = [  # the first one with an answer gives it

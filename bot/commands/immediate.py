@@ -30,7 +30,9 @@ from bot.telegram.updates import (
     StoppedDraft,
     to_bytes,
 )
-from memory.erasure.questions import NotConfirmed, Questions
+from memory.erasure.questions import NotConfirmed
+from memory.limits.quotas import Verdict
+from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
@@ -200,24 +202,27 @@ _TRIES = 20
 _PAUSE_S = 0.25
 _CANCEL = "cancel"
 
-Resolve = Callable[[Scope], Awaitable[Scope]]
-"""Returns where a conversation is stored: a group may have become a supergroup."""
-
 
 class Buttons:
-    """Finds the handler of a pressed button and shows what it returns in the button's place."""
+    """Finds the handler of a pressed button and shows what it returns in the button's place.
+
+    If `has_shares`, a member who presses too much in a group is told so, and nothing is done.
+    """
 
     def __init__(
         self,
         handlers: Mapping[str, ButtonHandler],
-        questions: Questions,
-        resolve: Resolve,
+        memory: Memory,
         chat: Chat,
         sentences: Sentences,
+        *,
+        has_shares: bool = False,
     ) -> None:
         self._handlers = {**handlers, _CANCEL: self._cancel}
-        self._questions = questions
-        self._resolve = resolve
+        self._questions = memory.questions
+        self._resolve = memory.mailbox.resolve
+        self._quotas = memory.quotas
+        self._has_shares = has_shares
         self._chat = chat
         self._sentences = sentences
         self._late_edits = LateEdits(chat.edit)
@@ -232,6 +237,7 @@ class Buttons:
         language, on_top = pressed.sender.language, ""
         shown: tuple[Part, ...] = ()
         try:
+            await self._check_share(pressed)
             shown = await self._act_when_stored(pressed, here, verb, rest)
         except ShownOnTop as answer:
             on_top = self._sentences.say(language, answer.key)[0].text
@@ -250,6 +256,14 @@ class Buttons:
     async def stop(self) -> None:
         """Give up what is still to be shown; pressing again shows it."""
         await self._late_edits.stop()
+
+    async def _check_share(self, pressed: ButtonPress) -> None:
+        """Raise `ShownOnTop` if a press may not use up a message that a group has left."""
+        if self._has_shares and pressed.is_group:
+            chat_id, sender_id, name = pressed.chat_id, pressed.sender.id, str(pressed.update_id)
+            verdict = await self._quotas.admit_in_group(chat_id, sender_id, name, "press")
+            if verdict is not Verdict.ADMITTED:
+                raise ShownOnTop("quota.pressed")
 
     async def _act_when_stored(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str

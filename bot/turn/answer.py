@@ -3,10 +3,6 @@
 This is the outer fence of answering. An error becomes a sentence with a reference id; its details
 go to the log only.
 
-A person who has used up their quota gets one notice, then no answer for a while. Only what asks a
-model is counted, so commands always work. Operators are exempt, also from the bot's budget of the
-month. A message that is not answered is not remembered either, and the notice says so.
-
 While a slow step runs, the person sees "typing" or a draft of the reply.
 """
 
@@ -23,7 +19,7 @@ import structlog
 from bot.agent.agent import MessageRefused, PicturesDeclined
 from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
-from bot.costs import Budget, billed_to
+from bot.costs import billed_to
 from bot.model.call import SoFar, watching
 from bot.model.model_errors import ModelError, account_fault, reason_of
 from bot.parsing.answers import NotRead
@@ -38,8 +34,6 @@ from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
 from memory.erasure.questions import Question
-from memory.limits.quotas import Quotas, Verdict
-from memory.limits.usage import next_day
 from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
@@ -106,53 +100,6 @@ class TypingIndicator:
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaStep:
-    """Answers with a notice once a person's quota or the budget is used up; counts in `quotas`."""
-
-    quotas: Quotas
-    budget: Budget
-    sentences: Sentences
-
-    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
-        """Return None to have the message answered, else a notice; without parts if it was told.
-
-        A question that was taken out of the history to be answered again was admitted before that.
-        A task must not be missed in silence, so its notice comes each time.
-        """
-        if request.last.replaced and request.last.replaced.question:
-            return None
-        person = request.payer
-        # A turn keeps its name when it begins again: that of its first update. An edit is an update
-        # of its own, so it counts.
-        turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
-        is_task = request.last.is_task
-        verdict = await self.admit(person, turn, is_task=is_task)
-        if verdict is Verdict.ADMITTED:
-            return None
-        log.warning("quota used up", user=person, verdict=verdict.value)
-        is_told, is_edit = verdict is Verdict.SILENCED, request.last.kind == "edit"
-        key = "quota.task" if is_task else f"quota.{'edited_' * is_edit}{verdict.value}"
-        said = () if is_told else self.sentences.say(request.language, key, unix=next_day())
-        return Outbox(request.to, said, is_unread=True)
-
-    async def admit(self, person: int, turn: str, *, is_task: bool = False) -> Verdict:
-        """Count a turn and say whether it may be answered; raise `StoreError`.
-
-        A person is told once a day that the bot's budget is used up.
-        """
-        if person in self.budget.settings.admin_user_ids:
-            return Verdict.ADMITTED
-        if await self.budget.is_used_up():
-            is_first = is_task or await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
-            return Verdict.BUDGET if is_first else Verdict.SILENCED
-        each = self.budget.quota
-        if not (each.turns_per_minute or each.tokens_per_day):
-            return Verdict.ADMITTED
-        return await self.quotas.admit(person, turn, each, is_task=is_task)
-
 
 AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | Request | None]]
 """Returns what is said, or None if the next step has to answer.

@@ -1,10 +1,17 @@
-"""How much may be under way in a process: turns and files of a person, files and pictures of all.
+"""What one person may have: turns and files at once, and answers in a time.
 
 Without a bound one person could take every slot of a worker. A turn without a permit gives its
 lease back and waits in Redis: it holds no slot, and its conversation keeps its order.
 
 Each process counts permits for itself. With several workers one person may have that many turns in
 each of them, which is the same share of all slots.
+
+A person who has used up their quota gets one notice, then no answer for a while. Only what asks a
+model is counted, so commands always work. Operators are exempt, also from the bot's budget of the
+month. A message that is not answered is not remembered either, and the notice says so.
+
+In a group all share Telegram's 20 messages a minute. So everything that is answered there counts
+against the share of a member, commands and operators too.
 """
 
 from collections import Counter
@@ -13,10 +20,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.telegram.updates import from_bytes
+import structlog
+
+from bot.commands.sentences import Sentences
+from bot.costs import Budget
+from bot.telegram.updates import IncomingMessage, from_bytes
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request
+from memory.limits.quotas import GroupUse, Quotas, Verdict
+from memory.limits.usage import next_day
 from memory.queue.open_turn import OpenTurn, Run
+from memory.scopes.history import ChatHistory
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
 
 MAX_UPLOADS = 2
 """Files that a process reads at once for all people: each may take a processor and memory."""
@@ -108,3 +126,88 @@ class Permits:
         max_uploads = 1 if person else MAX_UPLOADS
         limits = {"turns": self.max_turns, "pictures": _MAX_SHOWN, "uploads": max_uploads}
         return limits[kind] - self._under_way[permit]
+
+
+_URGENT = frozenset({"clear", "forget", "stop", "memory", "off", "edited"})
+"""Commands that erase or stop, or that only say what was done: a member gets one more of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaStep:
+    """Answers with a notice once a person's quota or the budget is used up; counts in `quotas`."""
+
+    quotas: Quotas
+    budget: Budget
+    sentences: Sentences
+
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
+        """Return None to have the message answered, else a notice; without parts if it was told.
+
+        A question that was taken out of the history to be answered again was admitted before that.
+        A task must not be missed in silence, so its notice comes each time.
+        """
+        if request.last.replaced and request.last.replaced.question:
+            return None
+        if request.last.kind == "edit" and (refused := await self.share(request)):
+            return refused
+        person = request.payer
+        # A turn keeps its name when it begins again: that of its first update. An edit is an update
+        # of its own, so it counts.
+        turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
+        is_task = request.last.is_task
+        verdict = await self.admit(person, turn, is_task=is_task)
+        return self._refusal(request, verdict, is_task=is_task)
+
+    async def share(self, request: Request) -> Outbox | None:
+        """Return None, or a notice once a member of a group has used up their share of its answers.
+
+        Tasks do not count: what somebody planned is done.
+        """
+        last = request.last
+        if not self._is_shared(last):
+            return None
+        use: GroupUse = "message"
+        if last.kind == "command" and last.command in _URGENT:
+            use = "urgent"
+        name = str(request.updates[0].update_id)
+        verdict = await self.quotas.admit_in_group(last.chat_id, last.sender.id, name, use)
+        return self._refusal(request, verdict)
+
+    async def count_parts(self, request: Request, answer: Outbox) -> Outbox:
+        """Count each further message of an answer in a group, and return the answer as it is."""
+        last = request.last
+        for part in range(1, len(answer.parts) if self._is_shared(last) else 0):
+            name = f"{request.updates[0].update_id}/{part}"
+            await self.quotas.admit_in_group(last.chat_id, last.sender.id, name, "part")
+        return answer
+
+    def _is_shared(self, last: IncomingMessage) -> bool:
+        is_limited = self.budget.settings.sends_per_second > 0
+        return is_limited and last.is_group and not last.is_task
+
+    def _refusal(
+        self, request: Request, verdict: Verdict, *, is_task: bool = False
+    ) -> Outbox | None:
+        """Return the notice of a verdict, without parts if it was told, None if there is none."""
+        if verdict is Verdict.ADMITTED:
+            return None
+        log.warning("quota used up", user=request.payer, verdict=verdict.value)
+        is_told, is_edit = verdict is Verdict.SILENCED, request.last.kind == "edit"
+        key = "quota.task" if is_task else f"quota.{'edited_' * is_edit}{verdict.value}"
+        said = () if is_told else self.sentences.say(request.language, key, unix=next_day())
+        return Outbox(request.to, said, is_unread=True)
+
+    async def admit(self, person: int, turn: str, *, is_task: bool = False) -> Verdict:
+        """Count a turn and say whether it may be answered; raise `StoreError`.
+
+        A person is told once a day that the bot's budget is used up.
+        """
+        if person in self.budget.settings.admin_user_ids:
+            return Verdict.ADMITTED
+        if await self.budget.is_used_up():
+            is_first = is_task or await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
+            return Verdict.BUDGET if is_first else Verdict.SILENCED
+        each = self.budget.quota
+        if not (each.turns_per_minute or each.tokens_per_day):
+            return Verdict.ADMITTED
+        return await self.quotas.admit(person, turn, each, is_task=is_task)

@@ -16,8 +16,8 @@ from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit
 from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_bytes
-from bot.turn.answer import QuotaStep
 from bot.turn.outbox import Outbox, notice
+from bot.turn.permits import QuotaStep
 from bot.turn.request import Request
 from memory.behaviors.context import may_change
 from memory.erasure.questions import NotConfirmed
@@ -71,8 +71,9 @@ class RevisionStep:
             return told or _nothing_said(request)
         if last.kind == "edit":
             return await self._edit(request, history)
-        if last.kind == "again":
-            return await self._ask_again(request, history)
+        refused = await self.quota.share(request)
+        if refused or last.kind == "again":
+            return refused or await self._ask_again(request, history)
         is_retry = last.kind == "command" and last.command == RETRY
         return await self._retry(request, history) if is_retry else None
 

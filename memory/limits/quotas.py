@@ -7,6 +7,7 @@ turn that is begun again counts once. `usage` counts the tokens.
 from dataclasses import dataclass
 from enum import StrEnum
 from time import time
+from typing import Literal
 
 from memory.store.store import Store
 
@@ -14,6 +15,16 @@ _WINDOW_MS = 60_000
 _KNOWN_MS = 3_600_000
 """A turn that is begun again within this time counts once."""
 DAY_S = 86_400
+
+_IN_GROUP_MS = 30_000
+_TOLD_IN_GROUP_MS = 60_000
+GroupUse = Literal["press", "message", "urgent", "part"]
+_MAX_IN_GROUP: dict[GroupUse, int] = {"press": 4, "message": 5, "urgent": 6, "part": 0}
+"""What one member gets in a group within `_IN_GROUP_MS`: further uses are refused from so many on.
+
+Telegram takes 20 messages a minute for all members together, and five of these at once. An urgent
+message is a command that erases or stops; a part is one more message of an answer, which counts.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +63,39 @@ class Quotas:
 
         Tasks may all be due at once: only tokens bound them, and one is never `SILENCED`.
         """
-        keys = (
-            self._keys.usage("turns", person),
-            self._keys.usage("refused", person),
-            self._spent_by(person),
-        )
+        turns, told = self._keys.usage("turns", person), self._keys.usage("refused", person)
         request = {
             "turn": turn,
             "max_turns": 0 if is_task else quota.turns_per_minute,
             "window_ms": _WINDOW_MS,
+            "told_ms": _WINDOW_MS,
             "max_tokens": quota.tokens_per_day,
-            "known_ms": _KNOWN_MS,
             "is_task": is_task,
         }
+        return await self._admit((turns, told, self._spent_by(person)), request)
+
+    async def admit_in_group(
+        self, chat_id: int, sender_id: int, name: str, use: GroupUse
+    ) -> Verdict:
+        """Count what a member gets in a group, in all its topics; a repeat gets the same answer.
+
+        After a refused message none is admitted for a minute, as its notice says. All channels that
+        write in a group are one member, because a person may write in the name of many.
+        """
+        member = sender_id if sender_id > 0 or sender_id == chat_id else 0
+        turns = self._keys.usage("turns", chat_id, member)
+        told = self._keys.usage("refused", chat_id, member, use)
+        request = {
+            "turn": name,
+            "max_turns": _MAX_IN_GROUP[use],
+            "window_ms": _IN_GROUP_MS,
+            "told_ms": _IN_GROUP_MS if use == "press" else _TOLD_IN_GROUP_MS,
+            "max_tokens": 0,
+        }
+        return await self._admit((turns, told, self._spent_by(member)), request)
+
+    async def _admit(self, keys: tuple[str, str, str], request: dict[str, object]) -> Verdict:
+        request["known_ms"] = _KNOWN_MS
         return Verdict((await self._scripts["admit_turn"](keys, request)).decode())
 
     async def is_used_up(self, person: int, quota: Quota) -> bool:

@@ -180,8 +180,9 @@ class Keys:
         """Name what is counted of the use of models; all of it shares one slot.
 
         `<month>, <name>`: sums of billed tokens. `turns, <person>`: their turns that were admitted
-        recently. `refused, <person>`: the refused turn that tells them about the quota. `spent,
-        <day>, <person>`: the tokens of answers to them on a day, counted from 1970.
+        recently. `refused, <person>`: the refused turn that tells them about the quota. Both also
+        for `<group>, <member>`. `spent, <day>, <person>`: the tokens of answers to them on a day,
+        counted from 1970.
         """
         return self._usage + ":".join(map(str, names))
 

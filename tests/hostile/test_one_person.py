@@ -1,4 +1,4 @@
-"""One person cannot occupy all slots of the worker or all readers of files."""
+"""One person cannot occupy all slots of the worker, all readers of files or a group."""
 
 import asyncio
 
@@ -74,3 +74,23 @@ async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> Non
     assert sum(len(chat.replies) for _, chat in people) <= 2
     for _, chat in people:
         await chat.wait_for_reply()
+
+
+async def test_a_flood_of_one_member_leaves_messages_for_the_other_topics_of_a_group(
+    rig: Rig,
+) -> None:
+    """Before the fix, 24 commands in four topics kept another member waiting for 80 s.
+
+    Telegram takes 20 messages a minute in a group, for all its topics.
+    """
+    await rig.start(sends_per_second=30)
+    (ben, _), (mallory, _) = rig.ben(), rig.person(1666, "Mallory")
+    forum = rig.telegram.group("Club", [ben, mallory], forum=True)
+    topics, bens = [forum.topic(f"Topic {number}") for number in range(4)], forum.topic("Ben's")
+    floods = ("/help", "/memory", "/memory boat", "/privacy", "/retry", "/new")
+    for number in range(24):
+        await mallory.say(forum, floods[number % len(floods)], topic=topics[number % 4])
+    await rig.bot.wait_for_log("quota used up", verdict="silenced")
+    await ben.say(forum, f"{US} are you there?", topic=bens)
+    answer = await forum.wait_for_reply(topic=bens)
+    assert len([each for each in forum.replies if each.id < answer.id]) <= 8

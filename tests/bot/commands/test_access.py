@@ -115,8 +115,9 @@ class Pressing(QuietChat):
     def __init__(self, memory: Memory) -> None:
         super().__init__()
         self.tried, self.tries, self.there_after = asyncio.Event(), 0, 99
-        self._memory, resolve = memory, memory.mailbox.resolve
-        self._buttons = Buttons({"yes": self._act}, memory.questions, resolve, self, SENTENCES)
+        self._memory = memory
+        handlers = {"yes": self._act}
+        self._buttons = Buttons(handlers, memory, self, SENTENCES, has_shares=True)
 
     async def _act(self, _: ButtonPress, __: Scope, ___: str) -> tuple[Part, ...]:
         self.tries += 1
@@ -130,8 +131,9 @@ class Pressing(QuietChat):
         turn, outbox = await take(self._memory, HERE), Outbox(Destination(-9), parts)
         await self._memory.turns.write_outbox(turn, outbox.to_bytes())
 
-    async def shown(self) -> list[Part]:
-        pressed = ButtonPress(5, "c", -9, 0, HERE.chat_id < 0, 7, Sender(ANNA, "Anna"), "yes:abc")
+    async def shown(self, update_id: int = 5, data: str = "yes:abc") -> list[Part]:
+        is_group = HERE.chat_id < 0
+        pressed = ButtonPress(update_id, "c", -9, 0, is_group, 7, Sender(ANNA, "Anna"), data)
         await self._buttons.press(pressed)
         return [part for _, _, part in self.edited]
 
@@ -163,6 +165,17 @@ async def test_a_press_comes_again_if_the_turn_has_no_worker_any_more(
     with pytest.raises(StoreUnavailable):
         await chat.shown()
     assert chat.edited == []
+
+
+@pytest.mark.parametrize("data", ["yes:abc", "cancel:abc", "made up"])
+async def test_presses_of_one_member_edit_a_group_no_more_than_four_times_in_half_a_minute(
+    chat: Pressing, data: str
+) -> None:
+    chat.there_after = 0
+    for update_id in range(1, 9):
+        await chat.shown(update_id, data)
+    assert len(chat.edited) == 4
+    assert chat.button_answers[4:] == [SENTENCES.say("en", "quota.pressed")[0].text] * 4
 
 
 @pytest.mark.parametrize("text", ['"yes:abc"', "yes:abc", r"\"yes:abc\""])

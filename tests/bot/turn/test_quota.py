@@ -13,8 +13,9 @@ from bot.reply.parts import Part
 from bot.telegram.admission import Admission, Members
 from bot.telegram.chat import Destination
 from bot.telegram.updates import MessageKind
-from bot.turn.answer import Answerer, CommandStep, QuotaStep
+from bot.turn.answer import Answerer, CommandStep
 from bot.turn.outbox import Outbox
+from bot.turn.permits import QuotaStep
 from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
@@ -137,6 +138,61 @@ async def test_channels_and_hidden_admins_of_a_group_share_one_quota(memory: Mem
         asked = replace(asked, updates=(update,), message=message)
         noticed.append(await quota.answer(asked, history) is not None)
     assert noticed == [False, True, True, False]
+
+
+def of_group(request: Request, command: str = "") -> Request:
+    return replace(request, updates=(replace(request.last, is_group=True, command=command),))
+
+
+async def test_in_a_group_everything_that_is_answered_counts_and_one_notice_says_so(
+    memory: Memory,
+) -> None:
+    quota = quota_step(memory)
+    kinds: tuple[MessageKind, ...] = ("text", "command", "document", "unsupported", "again")
+    asked = [of_group(request_of(kind, "", number)) for number, kind in enumerate(kinds)]
+    assert [await quota.share(each) for each in (*asked, asked[0])] == [None] * 6
+    late = [of_group(request_of("command", "", number)) for number in (11, 12)]
+    told, silence = [await quota.share(each) for each in late]
+    assert told == Outbox(late[0].to, SENTENCES.say("de", "quota.turns"), is_unread=True)
+    assert silence == Outbox(late[1].to, (), is_unread=True)
+
+
+async def test_a_flood_does_not_keep_its_sender_from_erasing(memory: Memory) -> None:
+    quota = quota_step(memory)
+    for number in range(9):
+        await quota.share(of_group(request_of("command", "", number), "help"))
+    assert await quota.share(of_group(request_of("command", "", 10), "forget")) is None
+    refused = await quota.share(of_group(request_of("command", "", 11), "clear"))
+    assert refused
+    assert refused.parts == SENTENCES.say("de", "quota.turns")
+
+
+async def test_an_edit_beyond_the_share_of_a_group_changes_no_answer(memory: Memory) -> None:
+    quota, history = quota_step(memory), await history_of(memory)
+    edits = [of_group(request_of("edit", "Hello", number)) for number in range(6)]
+    *before, told = [await quota.answer(each, history) for each in edits]
+    assert before == [None] * 5
+    assert told
+    assert told.parts == SENTENCES.say("de", "quota.edited_turns")
+
+
+async def test_each_message_of_an_answer_counts_against_the_share(memory: Memory) -> None:
+    quota, long = quota_step(memory), replace(ANSWER, parts=ANSWER.parts * 5)
+    first = of_group(request_of("text", "Hello", 1))
+    assert await quota.share(first) is None
+    assert await quota.count_parts(first, long) == long
+    assert await quota.share(of_group(request_of("text", "Hello", 2)))
+
+
+@pytest.mark.parametrize("where", ["private", "unlimited", "task"])
+async def test_only_groups_with_a_send_rate_are_shared(memory: Memory, where: str) -> None:
+    quota, asked = quota_step(memory), request_of("command", "", -1 if where == "task" else 1)
+    if where == "unlimited":
+        settings = Settings(sends_per_second=0)
+        quota = replace(quota, budget=Budget(settings, memory.usage))
+    asked = asked if where == "private" else of_group(asked)
+    assert await quota.share(asked) is None
+    assert await memory.client.call("DBSIZE") == 0
 
 
 async def test_tokens_of_a_group_as_payer_count_in_the_group_too(memory: Memory) -> None:

@@ -23,9 +23,9 @@ from bot.telegram.bot_api import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
 from bot.turn.agent_step import AgentStep
-from bot.turn.answer import CommandStep, QuotaStep, TypingIndicator
+from bot.turn.answer import CommandStep, TypingIndicator
 from bot.turn.load import ContextLoader
-from bot.turn.permits import Permits
+from bot.turn.permits import Permits, QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
@@ -68,7 +68,7 @@ OPTIONS = MemoryOptions(
 )
 _GRACE_S = 1.5
 _ME = BotIdentity(BOT_ID, "bot", "Bot", can_read_all_group_messages=True)
-_SETTINGS = Settings(memory_ttl_days=30)
+_SETTINGS = Settings(memory_ttl_days=30, sends_per_second=0)
 _SELECTOR = BlockWindowMessageSelector.in_quarters(6, 400)
 
 
@@ -132,8 +132,7 @@ class SimulatedBot:
         services = Services.of(_SETTINGS, memory, telegram, sentences, models)
         commands = build_commands(replace(services, me=lambda: _ME), deleting)
         edits = FactEdits(memory, services.access, telegram, sentences)
-        resolve = memory.mailbox.resolve
-        buttons = Buttons(commands.buttons, memory.questions, resolve, telegram, sentences)
+        buttons = Buttons(commands.buttons, memory, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)

@@ -1,9 +1,9 @@
 """Quotas are counted for each person, once for each turn, and expire."""
 
-from memory.limits.quotas import Quota, Verdict
+from memory.limits.quotas import GroupUse, Quota, Verdict
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
-from tests.memory.turns import ANN, BOB
+from tests.memory.turns import ANN, BOB, GROUP
 
 TWO_A_MINUTE = Quota(turns_per_minute=2, tokens_per_day=0)
 HUNDRED_A_DAY = Quota(turns_per_minute=0, tokens_per_day=100)
@@ -68,6 +68,60 @@ async def test_a_person_without_tokens_is_told_once_but_a_begun_turn_ends(memory
 async def test_zero_means_no_bound(memory: Memory) -> None:
     await spend(memory, ANN, 10**9)
     assert set(await verdicts(memory, ANN, Quota(0, 0), *"abcdefgh")) == {Verdict.ADMITTED}
+
+
+ASKS: GroupUse = "message"
+
+
+async def used(memory: Memory, use: GroupUse, *names: str, sender: int = ANN) -> list[Verdict]:
+    quotas = memory.quotas
+    return [await quotas.admit_in_group(GROUP.chat_id, sender, name, use) for name in names]
+
+
+async def test_a_member_gets_five_answers_in_half_a_minute_and_then_none_for_a_minute(
+    memory: Memory,
+) -> None:
+    assert set(await used(memory, ASKS, *"abcdea")) == {Verdict.ADMITTED}
+    assert await used(memory, ASKS, *"fgf") == [Verdict.TURNS, Verdict.SILENCED, Verdict.TURNS]
+    turns, told = (memory.keys.usage(key, GROUP.chat_id, ANN) for key in ("turns", "refused"))
+    for name in "abcde":
+        await memory.client.call("ZINCRBY", turns, -30_001, name)
+    assert await used(memory, ASKS, "h") == [Verdict.SILENCED]
+    assert 30_000 < await memory.client.call("PTTL", f"{told}:message") <= 60_000
+    await memory.client.call("DEL", f"{told}:message")
+    assert await used(memory, ASKS, "h") == [Verdict.ADMITTED]
+
+
+async def test_beyond_their_share_a_member_gets_one_urgent_command_and_hears_of_the_next(
+    memory: Memory,
+) -> None:
+    await used(memory, ASKS, *"abcdefg")
+    assert await used(memory, "urgent", *"hijh") == [
+        *(Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED, Verdict.ADMITTED)
+    ]
+
+
+async def test_presses_count_and_leave_room_for_a_message(memory: Memory) -> None:
+    assert await used(memory, "press", *"abcdef") == [
+        *[Verdict.ADMITTED] * 4,
+        *(Verdict.TURNS, Verdict.SILENCED),
+    ]
+    assert await used(memory, ASKS, "a", "g", "h") == [
+        *(Verdict.ADMITTED, Verdict.ADMITTED, Verdict.TURNS)
+    ]
+
+
+async def test_parts_of_an_answer_count_and_are_never_refused(memory: Memory) -> None:
+    assert set(await used(memory, "part", *"abcdefg")) == {Verdict.ADMITTED}
+    assert await used(memory, ASKS, "h") == [Verdict.TURNS]
+
+
+async def test_all_channels_that_write_in_a_group_are_one_member(memory: Memory) -> None:
+    for sender, name in zip((-1, -2, -3, -4, -5), "abcde", strict=True):
+        await used(memory, ASKS, name, sender=sender)
+    assert await used(memory, ASKS, "f", sender=-6) == [Verdict.TURNS]
+    for other in (BOB, GROUP.chat_id):  # a member, and the hidden admins
+        assert await used(memory, ASKS, "g", sender=other) == [Verdict.ADMITTED]
 
 
 async def test_all_counts_are_in_the_slot_of_usage(memory: Memory) -> None:

@@ -13,7 +13,7 @@ from bot.features.recall.feature import RecallCommand
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part, Quote, from_json, to_json
 from bot.telegram.updates import IncomingMessage, Sender
-from bot.turn.answer import QuotaStep
+from bot.turn.permits import QuotaStep
 from config.values import Price
 from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, BillingSource, Tokens
