@@ -25,6 +25,8 @@ from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import stream_entries
 from memory.store.tasks import in_turns
+from memory.work.item import WorkItem
+from memory.work.items import WorkItems
 
 MAX_BYTES = 8 * 2**20
 """Bytes of a file, so that sending it takes less time than a lease."""
@@ -50,7 +52,9 @@ class Exporter:
         self._client = scopes.store.client
         self._keys = scopes.store.keys
         self._scopes = scopes
+        self._work = WorkItems(scopes.store)
         self.parts: list[ExportPart] = []  # of features
+        self.shown_kinds: set[str] = set()  # of work whose open items these parts show
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return all that was learned and the newest messages that fit; raise `StoreError`."""
@@ -68,6 +72,12 @@ class Exporter:
         }
         for part in self.parts:
             learned |= await part(conversation, facts)
+        learned["work"] = [
+            _work(each)
+            for is_open in (True, False)
+            for each in await self._work.list_open(conversation, is_open=is_open)
+            if not (is_open and each.kind in self.shown_kinds)
+        ]
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
         kept, left_out = await self._newest(self._keys.scope(conversation).log, room)
         now = datetime.now(UTC)
@@ -133,6 +143,18 @@ def _synopsis(synopsis: Synopsis) -> dict[str, object]:
         "ended_at": moment(synopsis.ended_at),
         "messages": [synopsis.first_seq, synopsis.last_seq],
         "text": synopsis.text,
+    }
+
+
+def _work(item: WorkItem) -> dict[str, object]:
+    return {
+        "kind": item.kind,
+        "text": item.text,
+        "due": moment(item.due) if item.is_open else None,
+        "at": item.at or None,
+        "cron": item.rule or None,
+        "time_zone": item.zone or None,
+        "is_task": item.is_task,
     }
 
 

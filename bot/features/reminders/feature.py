@@ -41,6 +41,7 @@ def feature(services: Services) -> Feature:
         ]
         return {"reminders": found, "time_zone": facts.zone or None}
 
+    services.memory.exporter.shown_kinds.add(KIND)
     answers = ReminderButtons(reminders, scopes, sentences)
     listed = RemindersCommand(reminders, scopes, sentences, zone_of, answers)
     due = DueReminders(reminders, sentences)

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 
 from memory.erasure.jobs import Job
@@ -53,6 +54,17 @@ async def store(
     await memory.turns.write_outbox(turn, b"[]")
     closing = Closing(work=WorkChanges(list(reminders)).encode())
     await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
+
+
+async def test_an_export_has_every_item_of_the_conversation(memory: Memory) -> None:
+    """Also those of an operator's feature, even if it is off, and those that wait for a button."""
+    await store(memory, replace(reminder("Cake"), kind="birthday"), reminder("not yet", due=0))
+    work = orjson.loads((await memory.exporter.export(HERE)).content)["work"]
+    found = [(each["kind"], each["text"], each["due"]) for each in work]
+    assert found == [
+        ("birthday", "Cake", "2100-01-01T00:00:00+00:00"),
+        ("reminder", "not yet", None),
+    ]
 
 
 async def take_due(memory: Memory) -> TakenWork:

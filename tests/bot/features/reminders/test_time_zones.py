@@ -176,6 +176,7 @@ async def test_an_export_has_the_reminders_and_the_zone(memory: Memory) -> None:
     tea = {"due": "2100-01-01T00:00:00+00:00", "cron": "0 9 * * *", "time_zone": "UTC"}
     assert export["reminders"] == [{"text": "Tea", **tea}]
     assert export["time_zone"] == "Asia/Tehran"
+    assert [(each["text"], each["due"]) for each in export["work"]] == [("not yet", None)]
 
 
 async def test_forgetting_a_person_takes_their_zone(memory: Memory) -> None:
