@@ -17,13 +17,14 @@ from bot.runtime.maintenance import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.telegram.updates import IncomingMessage, to_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.observers import PartSent
 from bot.turn.outbox import Outbox
 from memory.queue.mailbox import Entry
 from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks, shielded
-from memory.work.item import BEGUN, WorkItem
+from memory.work.item import BEGUN, FAILURE, WorkItem
 from memory.work.items import TakenWork, WorkItems
 
 log = structlog.get_logger(__name__)
@@ -33,6 +34,8 @@ _AGAIN_S = 1.0
 _MAX_CONCURRENT = 8
 _MAX_SENDS = 3
 """Requests in doubt."""
+_MAX_FAILURES = 3
+"""Errors of the code of a kind, a minute apart."""
 _PAUSE_S = 60.0
 _UNKNOWN_PAUSE_S = 86_400.0
 """Items of a feature that is off wait."""
@@ -100,13 +103,30 @@ class WorkLoop:
             try:
                 taken = await self.items.take(conversation, id_, self.lease_s)
                 if taken is not None:
-                    await self._send(taken)
+                    await self._try(taken)
             except (LeaseLost, StoreError) as error:
                 log.warning("work interrupted", reason=type(error).__name__)
-            except Exception:  # the outer fence: it is tried again when the lease ends
+            except Exception:  # nothing is known of it: it is tried again when the lease ends
                 log.exception("work failed")
             finally:
                 del self._doing[conversation, id_]
+
+    async def _try(self, taken: TakenWork) -> None:
+        """Send it; if the code of its kind fails too often, give up until it is due again."""
+        item = taken.item
+        try:
+            await self._send(taken)
+        except (LeaseLost, StoreError):
+            raise
+        except Exception:  # the outer fence: a feature of an operator may raise anything
+            failures = item.failures + 1
+            is_given_up = failures >= _MAX_FAILURES
+            log.exception("work given up" if is_given_up else "work failed", kind=item.kind)
+            if is_given_up:
+                self.deliverer.observe(PartSent("given_up"))
+                await self.items.close(taken, self._next_due(item))
+            else:
+                await self.items.postpone(taken, _PAUSE_S, item.sends + FAILURE * failures)
 
     async def _send(self, taken: TakenWork) -> None:
         item = taken.item
@@ -114,19 +134,22 @@ class WorkLoop:
         if kind is None or not self.serves(item.person, item.chat_id):
             await self.items.postpone(taken, _PAUSE_S if kind else _UNKNOWN_PAUSE_S)
             return
-        next_due = item.due_after(self.items.now()) if item.is_open else 0
+        next_due = self._next_due(item)
         if item.sends >= _MAX_SENDS:
             if item.sends < BEGUN:
                 log.warning("work unknown", kind=item.kind)
             await self.items.close(taken, next_due)
             return
-        message = await kind.message(item)
+        async with asyncio.timeout(self.lease_s - _GRACE_S):  # the lease still counts a failure
+            message = await kind.message(item)
         if message is None:
             await self.items.close(taken, next_due)
             return
         if isinstance(message, IncomingMessage):
             await self._begin_turn(taken, message, next_due)
             return
+        if not isinstance(message, Outbox):
+            raise TypeError(type(message).__name__)
         try:
             delivery = await self._deliver(taken, message)
         except (Parked, TelegramError) as error:
@@ -147,6 +170,9 @@ class WorkLoop:
         close = self.items.close(taken, 0 if is_gone else next_due)
         await self.deliverer.guard(delivery.chat_id, delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
+
+    def _next_due(self, item: WorkItem) -> float:
+        return item.due_after(self.items.now()) if item.is_open else 0
 
     async def _begin_turn(self, taken: TakenWork, message: IncomingMessage, due: float) -> None:
         """Have a turn answer the message of a task, alone; it waits where nothing is kept now."""

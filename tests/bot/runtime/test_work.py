@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +20,7 @@ from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
 from bot.telegram.updates import from_bytes
 from bot.turn.deliver import Deliverer
+from bot.turn.observers import Event, PartSent
 from bot.turn.outbox import Outbox
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -379,6 +381,67 @@ async def test_who_mutes_gets_of_a_feature_that_says_unasked_only_what_they_aske
     await work(worker(memory, chat, UnlessMuted(Says(), memory.scopes)))
     assert chat.texts == ["asked for"]
     assert await memory.work.list_open(HERE) == []
+
+
+class Fails(Says):
+    """Work of an operator, with a mistake."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.tries, self._answer = 0, answer
+
+    async def message(self, item: WorkItem) -> Any:
+        if item.text == "fine":
+            return await super().message(item)
+        self.tries += 1
+        if self._answer is None:
+            raise ZeroDivisionError
+        return self._answer
+
+
+@pytest.mark.parametrize("answer", [None, "a text", Outbox(Destination(7), (cast("Part", "x"),))])
+@pytest.mark.parametrize("rule", ["", "0 9 * * *"])
+async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
+    memory: Memory, answer: Any, rule: str
+) -> None:
+    """Before the fix it was tried again at the end of each lease, without an end."""
+    one, chat, kind = (
+        replace(reminder(due=time.time() - 1), rule=rule),
+        ScriptedChat([]),
+        Fails(answer),
+    )
+    await memory.work.add(await memory.scopes.read(HERE), one)
+    due, seen = worker(memory, chat, kind), list[Event]()
+    due._deliverer.observe = seen.append
+    for tries in range(1, 4):
+        await work(due)
+        await work(due)  # not before its pause is over
+        assert kind.tries == tries
+        if tries < 3:
+            await let_the_lease_end(memory, one.id)
+    await memory.work.add(await memory.scopes.read(HERE), reminder("fine", due=time.time() - 1))
+    await work(due)
+    left = await memory.work.list_open(HERE)
+    assert [(each.due > time.time(), each.failures) for each in left] == [(True, 0)] * bool(rule)
+    assert (kind.tries, chat.texts) == (3, ["fine"])
+    assert [each for each in seen if each == PartSent("given_up")] == [PartSent("given_up")]
+
+
+async def test_work_that_does_not_end_is_a_failure(memory: Memory) -> None:
+    one = reminder(due=time.time() - 1)
+    await memory.work.add(await memory.scopes.read(HERE), one)
+
+    class Hangs(Says):
+        async def message(self, item: WorkItem) -> Outbox | None:
+            del item
+            await asyncio.Event().wait()
+            return None
+
+    due = worker(memory, ScriptedChat([]), Hangs())
+    due._lease_s = 2.01
+    await work(due)
+    found = await memory.work.find(HERE, one.id)
+    assert found
+    assert (found.failures, found.sends) == (1, 0)
 
 
 async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
