@@ -22,8 +22,10 @@ import structlog
 from pydantic import BaseModel
 
 from bot.agent.agent import Agent, FunctionsBasedAgent
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelError
+from bot.telegram.updates import MEDIA
 from config.settings import Settings
 from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior, reaches_of
 from memory.behaviors.behavior_store import BehaviorStore
@@ -198,6 +200,20 @@ def refuse_doubled(kind: str, names: Iterable[str], setting: str = "FEATURES") -
     """Raise `UnusableClass` if two of a kind have one name."""
     if doubled := sorted(name for name, count in Counter(names).items() if count > 1):
         raise UnusableClass(f"{setting}: two {kind} have the name {doubled[0]}")
+
+
+def take_over(feature: Feature, sentences: Sentences) -> None:
+    """Add the sentences of an operator's feature; raise `UnusableClass` if it names what is not."""
+    if unknown := sorted(feature.file_steps.keys() - set(MEDIA), key=str):
+        kinds = f"{unknown[0]!r}, which is no kind of file; kinds are {', '.join(MEDIA)}"
+        raise UnusableClass(f"FEATURES: {feature.name} has `file_steps` for {kinds}")
+    listed = {f"commands.{each.name}" for each in feature.commands if each.audience != "unlisted"}
+    if missing := sorted(listed - feature.sentences.get("en", {}).keys()):
+        raise UnusableClass(f"FEATURES: {feature.name} has no English sentence {missing[0]}")
+    try:
+        sentences.add(feature.sentences)
+    except ValueError as error:
+        raise UnusableClass(f"FEATURES: {feature.name}: {error}") from None
 
 
 def class_at(setting: str, path: str) -> type[Any]:

@@ -19,6 +19,7 @@ from bot.operator_classes import (
     found_beside,
     refuse_doubled,
     replaced_by,
+    take_over,
 )
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
@@ -147,17 +148,7 @@ async def open_features(services: Services) -> Sequence[Feature]:
             made = import_module(f"{__name__}.{name}.feature").feature(services)
             ours.append(await made if isawaitable(made) else made)
     for feature in theirs:
-        _add_sentences(feature, services)
+        take_over(feature, services.sentences)
     services.features.extend((*ours, *theirs))
     refuse_doubled("features", (feature.name for feature in services.features))
     return services.features
-
-
-def _add_sentences(feature: Feature, services: Services) -> None:
-    listed = {f"commands.{each.name}" for each in feature.commands if each.audience != "unlisted"}
-    if missing := sorted(listed - feature.sentences.get("en", {}).keys()):
-        raise UnusableClass(f"FEATURES: {feature.name} has no English sentence {missing[0]}")
-    try:
-        services.sentences.add(feature.sentences)
-    except ValueError as error:
-        raise UnusableClass(f"FEATURES: {feature.name}: {error}") from None

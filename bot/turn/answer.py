@@ -108,6 +108,13 @@ A step may return the request with more in it, such as the words of a voice mess
 """
 
 
+def _log_unless_none(step: AnswerStep, answer: object) -> None:
+    """Log what a step of an operator returned, if it is nothing that a step may return."""
+    if answer is not None:
+        name = getattr(step, "__qualname__", type(step).__name__)
+        log.error("class failed", what="step", error=f"{name} returned {type(answer).__name__}")
+
+
 @dataclass(slots=True, eq=False)
 class Answerer:
     """Asks its steps, which `turn_worker` lists, until one answers; first `RevisionStep.answer`."""
@@ -130,6 +137,8 @@ class Answerer:
                             return outbox
                         case Request() as request:
                             pass
+                        case nothing:
+                            _log_unless_none(step, nothing)
             return self._failed(request, log.error, LookupError("no step answers"))
         except (LeaseLost, StoreError):
             raise
@@ -306,6 +315,8 @@ class FileSteps:
                                 return outbox
                             case Request() as request:
                                 pass
+                            case nothing:
+                                _log_unless_none(step, nothing)
         except NotRead as refusal:
             log.info("file refused", reason=refusal.reason)
             key, file = f"files.refused_{refusal.reason}", request.last.file

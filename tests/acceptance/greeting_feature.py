@@ -73,5 +73,10 @@ def silent(services: Services) -> Feature:
     return Feature(name="silent", commands=feature(services).commands)
 
 
+def looking(_: Services) -> Feature:
+    """Name a kind of file that no message has."""
+    return Feature(name="looking", file_steps={"video": say_hours})  # type: ignore[dict-item]
+
+
 def broken(_: Services) -> Feature:
     raise RuntimeError("secret words")

@@ -1,14 +1,18 @@
 """Photos of a turn: one that cannot be seen hides no other, and all together are bounded."""
 
 from dataclasses import replace
+from typing import Any
+
+from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
 from bot.features.pictures.feature import PictureStep
 from bot.language.catalogue import Catalogue
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES
 from bot.telegram.errors import Refused
-from bot.telegram.updates import IncomingMessage, SentFile, to_bytes
-from bot.turn.answer import FileSteps
+from bot.telegram.updates import IncomingMessage, MediaKind, SentFile, to_bytes
+from bot.turn.answer import Answerer, AnswerStep, FileSteps
+from bot.turn.outbox import Outbox
 from bot.turn.permits import MAX_UPLOADS, SHORT_SOUND_BYTES, Permits
 from bot.turn.request import Request, unpack
 from memory.memory import Memory
@@ -160,3 +164,28 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     assert await file_steps.answer(request, here)
     assert steps == ["heard", "read"]
     assert permits.take(turn(2, 1, sound(0)))
+
+
+async def test_what_a_step_returns_by_mistake_is_logged_and_passed_over(
+    memory: Memory, tokens: TokenCounter
+) -> None:
+    request = unpack(turn(1, 1, sound(1)), tokens)
+    here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
+    said = Outbox(request.to, ())
+
+    async def mistaken(_: Request, __: ChatHistory) -> Any:
+        return "a text"
+
+    async def answer(_: Request, __: ChatHistory) -> Outbox:
+        return said
+
+    services = services_of(memory)
+    files, at_work, sentences = services.files, services.at_work, services.sentences
+    asked: list[tuple[MediaKind, AnswerStep]] = [("voice", mistaken), ("voice", answer)]
+    of_files = FileSteps(asked, Permits(4, no_wake), files, at_work, sentences)
+    of_all = Answerer([mistaken, answer], sentences, lambda _: None)
+    for each in (of_files, of_all):
+        with capture_logs() as logged:
+            assert await each.answer(request, here) == said
+        assert [line["event"] for line in logged] == ["class failed"]
+        assert logged[0]["error"].endswith("mistaken returned str")
