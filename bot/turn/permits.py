@@ -170,7 +170,12 @@ class QuotaStep:
         if last.kind == "command" and last.command in _URGENT:
             use = "urgent"
         name = str(request.updates[0].update_id)
-        verdict = await self.quotas.admit_in_group(last.chat_id, last.sender.id, name, use)
+        here, sender_id = last.chat_id, last.sender.id
+        verdict = await self.quotas.admit_in_group(here, sender_id, name, use)
+        is_asking = verdict is Verdict.ADMITTED and last.kind != "command"
+        if use == "message" and not is_asking and verdict is not Verdict.SILENCED:
+            for_all = await self.quotas.admit_in_group(here, sender_id, name, "all")
+            verdict = verdict if for_all is Verdict.ADMITTED else for_all
         return self._refusal(request, verdict)
 
     async def count_parts(self, request: Request, answer: Outbox) -> Outbox:

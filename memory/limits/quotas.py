@@ -18,12 +18,13 @@ DAY_S = 86_400
 
 _IN_GROUP_MS = 30_000
 _TOLD_IN_GROUP_MS = 60_000
-GroupUse = Literal["press", "message", "urgent", "part"]
-_MAX_IN_GROUP: dict[GroupUse, int] = {"press": 4, "message": 5, "urgent": 6, "part": 0}
+GroupUse = Literal["press", "message", "urgent", "part", "all"]
+_MAX_IN_GROUP: dict[GroupUse, int] = {"press": 4, "message": 5, "urgent": 6, "part": 0, "all": 12}
 """What one member gets in a group within `_IN_GROUP_MS`: further uses are refused from so many on.
 
 Telegram takes 20 messages a minute for all members together, and five of these at once. An urgent
 message is a command that erases or stops; a part is one more message of an answer, which counts.
+"all" is what all members get within `_WINDOW_MS` beside answers of a model.
 """
 
 
@@ -83,12 +84,13 @@ class Quotas:
         write in a group are one member, because a person may write in the name of many.
         """
         member = sender_id if sender_id > 0 or sender_id == chat_id else 0
+        member = -1 if use == "all" else member
         turns = self._keys.usage("turns", chat_id, member)
         told = self._keys.usage("refused", chat_id, member, use)
         request = {
             "turn": name,
             "max_turns": _MAX_IN_GROUP[use],
-            "window_ms": _IN_GROUP_MS,
+            "window_ms": _WINDOW_MS if use == "all" else _IN_GROUP_MS,
             "told_ms": _IN_GROUP_MS if use == "press" else _TOLD_IN_GROUP_MS,
             "max_tokens": 0,
         }

@@ -157,6 +157,21 @@ async def test_in_a_group_everything_that_is_answered_counts_and_one_notice_says
     assert silence == Outbox(late[1].to, (), is_unread=True)
 
 
+async def test_commands_of_many_members_leave_messages_for_those_who_ask(memory: Memory) -> None:
+    quota = quota_step(memory)
+
+    async def refusal(kind: MessageKind, member: int, command: str = "help") -> Outbox | None:
+        asked = of_group(request_of(kind, "", member), command)
+        last = replace(asked.last, sender=replace(asked.last.sender, id=member))
+        return await quota.share(replace(asked, updates=(last,)))
+
+    refusals = [await refusal("command", member) for member in range(1, 51)]
+    assert refusals[:12] == [None] * 12
+    assert [len(each.parts) for each in refusals[12:] if each] == [1, *[0] * 37]
+    assert await refusal("text", 51, "") is None
+    assert await refusal("command", 52, "clear") is None
+
+
 async def test_a_flood_does_not_keep_its_sender_from_erasing(memory: Memory) -> None:
     quota = quota_step(memory)
     for number in range(9):
