@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import structlog
@@ -27,7 +28,7 @@ from bot.costs import Budget
 from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
-from memory.limits.quotas import GroupUse, Quotas, Verdict
+from memory.limits.quotas import Quotas, Verdict
 from memory.limits.usage import next_day
 from memory.queue.open_turn import OpenTurn, Run
 from memory.scopes.history import ChatHistory
@@ -129,7 +130,8 @@ class Permits:
 
 
 _URGENT = frozenset({"clear", "forget", "stop", "memory", "off", "edited"})
-"""Commands that erase or stop, or that only say what was done: a member gets one more of them."""
+"""Commands that erase or stop, or that only say what was done: a member gets one more of them, and
+is told of each other one that is not carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +168,14 @@ class QuotaStep:
         last = request.last
         if not self._is_shared(last):
             return None
-        use: GroupUse = "message"
+        member, name = (last.chat_id, last.sender.id), str(request.updates[0].update_id)
+        admit = partial(self.quotas.admit_in_group, *member, name)
         if last.kind == "command" and last.command in _URGENT:
-            use = "urgent"
-        name = str(request.updates[0].update_id)
-        here, sender_id = last.chat_id, last.sender.id
-        verdict = await self.quotas.admit_in_group(here, sender_id, name, use)
+            return self._refusal(request, await admit("urgent", last.command))
+        verdict = await admit("message")
         is_asking = verdict is Verdict.ADMITTED and last.kind != "command"
-        if use == "message" and not is_asking and verdict is not Verdict.SILENCED:
-            for_all = await self.quotas.admit_in_group(here, sender_id, name, "all")
+        if not is_asking and verdict is not Verdict.SILENCED:
+            for_all = await admit("all")
             verdict = verdict if for_all is Verdict.ADMITTED else for_all
         return self._refusal(request, verdict)
 

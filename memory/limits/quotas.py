@@ -76,17 +76,18 @@ class Quotas:
         return await self._admit((turns, told, self._spent_by(person)), request)
 
     async def admit_in_group(
-        self, chat_id: int, sender_id: int, name: str, use: GroupUse
+        self, chat_id: int, sender_id: int, name: str, use: GroupUse, command: str = ""
     ) -> Verdict:
         """Count what a member gets in a group, in all its topics; a repeat gets the same answer.
 
-        After a refused message none is admitted for a minute, as its notice says. All channels that
-        write in a group are one member, because a person may write in the name of many.
+        After a refused message none is admitted for a minute, as its notice says. An urgent
+        `command` has its own notice. All channels that write in a group are one member, because a
+        person may write in the name of many.
         """
         member = sender_id if sender_id > 0 or sender_id == chat_id else 0
         member = -1 if use == "all" else member
         turns = self._keys.usage("turns", chat_id, member)
-        told = self._keys.usage("refused", chat_id, member, use)
+        told = self._keys.usage("refused", chat_id, member, command or use)
         request = {
             "turn": name,
             "max_turns": _MAX_IN_GROUP[use],

@@ -172,14 +172,15 @@ async def test_commands_of_many_members_leave_messages_for_those_who_ask(memory:
     assert await refusal("command", 52, "clear") is None
 
 
-async def test_a_flood_does_not_keep_its_sender_from_erasing(memory: Memory) -> None:
+async def test_a_flood_keeps_nobody_from_erasing_without_telling_them(memory: Memory) -> None:
     quota = quota_step(memory)
     for number in range(9):
         await quota.share(of_group(request_of("command", "", number), "help"))
     assert await quota.share(of_group(request_of("command", "", 10), "forget")) is None
-    refused = await quota.share(of_group(request_of("command", "", 11), "clear"))
-    assert refused
-    assert refused.parts == SENTENCES.say("de", "quota.turns")
+    for number, command in enumerate(("clear", "memory", "stop", "off"), start=11):
+        refused = await quota.share(of_group(request_of("command", "", number), command))
+        assert refused
+        assert refused.parts == SENTENCES.say("de", "quota.turns")
 
 
 async def test_an_edit_beyond_the_share_of_a_group_changes_no_answer(memory: Memory) -> None:
