@@ -92,15 +92,6 @@ async def test_a_member_gets_five_answers_in_half_a_minute_and_then_none_for_a_m
     assert await used(memory, ASKS, "h") == [Verdict.ADMITTED]
 
 
-async def test_beyond_their_share_a_member_gets_one_urgent_command_and_hears_of_the_next(
-    memory: Memory,
-) -> None:
-    await used(memory, ASKS, *"abcdefg")
-    assert await used(memory, "urgent", *"hijh") == [
-        *(Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED, Verdict.ADMITTED)
-    ]
-
-
 async def test_presses_count_and_leave_room_for_a_message(memory: Memory) -> None:
     assert await used(memory, "press", *"abcdef") == [
         *[Verdict.ADMITTED] * 4,
@@ -109,11 +100,6 @@ async def test_presses_count_and_leave_room_for_a_message(memory: Memory) -> Non
     assert await used(memory, ASKS, "a", "g", "h") == [
         *(Verdict.ADMITTED, Verdict.ADMITTED, Verdict.TURNS)
     ]
-
-
-async def test_parts_of_an_answer_count_and_are_never_refused(memory: Memory) -> None:
-    assert set(await used(memory, "part", *"abcdefg")) == {Verdict.ADMITTED}
-    assert await used(memory, ASKS, "h") == [Verdict.TURNS]
 
 
 async def test_all_channels_that_write_in_a_group_are_one_member(memory: Memory) -> None:
