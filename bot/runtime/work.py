@@ -34,6 +34,8 @@ _AGAIN_S = 1.0
 _MAX_CONCURRENT = 8
 _MAX_SENDS = 3
 """Requests in doubt."""
+_SAYING = 0.8
+"""The part of a lease that a kind may take to say something. In the rest a failure is counted."""
 _MAX_FAILURES = 3
 """Errors of the code of a kind, a minute apart."""
 _PAUSE_S = 60.0
@@ -140,7 +142,7 @@ class WorkLoop:
                 log.warning("work unknown", kind=item.kind)
             await self.items.close(taken, next_due)
             return
-        async with asyncio.timeout(self.lease_s - _GRACE_S):  # the lease still counts a failure
+        async with asyncio.timeout(self.lease_s * _SAYING):
             message = await kind.message(item)
         if message is None:
             await self.items.close(taken, next_due)

@@ -437,7 +437,7 @@ async def test_work_that_does_not_end_is_a_failure(memory: Memory) -> None:
             return None
 
     due = worker(memory, ScriptedChat([]), Hangs())
-    due._lease_s = 2.01
+    due._lease_s = 0.01
     await work(due)
     found = await memory.work.find(HERE, one.id)
     assert found
