@@ -26,9 +26,8 @@ from collections.abc import Collection
 from http import HTTPStatus
 
 from tests.lab.figures import milliseconds
-from tests.lab.fleet import Fleet, baseline, fleet
+from tests.lab.fleet import CORES, Fleet, Reading, baseline, fleet
 from tests.lab.lean_telegram import Update
-from tests.lab.meters import CORES, Reading
 from tests.lab.people import TEXTS, Deliver, arrivals, post_on_time, talking
 from tests.settings import Settings
 

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.servers.model_api import Dialect, ModelApiServer, Scripted
-from tests.servers.model_api.schemas import schema_complaint
+from tests.servers.model_api.bodies import schema_complaint
 from tests.servers.model_api_client import client_of
 from tests.servers.openai_models import refused_by_openai
 from tests.servers.profiles import GROQ

@@ -17,7 +17,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
 from tests.bot.agent.conftest import echo, tool
-from tests.servers.model_api.schemas import schema_complaint
+from tests.servers.model_api.bodies import schema_complaint
 
 
 def test_a_definition_holds_only_what_the_model_needs() -> None:

@@ -1,7 +1,6 @@
 """Clusters of three primaries with replicas: a shared one, and new ones for tests that kill."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,13 @@ from tests.lab.cluster.nodes import ThreeNodeCluster
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ThreeNodeCluster]:
     """Yield a new Cluster whose nodes the test may kill."""
-    with _started(tmp_path / "nodes") as cluster:
+    with ThreeNodeCluster(tmp_path) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="package")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodeCluster]:
-    with _started(tmp_path_factory.mktemp("cluster") / "nodes") as cluster:
+    with ThreeNodeCluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
@@ -27,14 +26,3 @@ def whole_cluster(shared_cluster: ThreeNodeCluster) -> ThreeNodeCluster:
     """Return the shared Cluster, emptied. A test that pauses a node must let it catch up."""
     shared_cluster.empty()
     return shared_cluster
-
-
-@contextmanager
-def _started(folder: Path) -> Iterator[ThreeNodeCluster]:
-    folder.mkdir()
-    cluster = ThreeNodeCluster(folder)
-    cluster.start()
-    try:
-        yield cluster
-    finally:
-        cluster.stop()

@@ -5,6 +5,7 @@ from binascii import crc_hqx
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from memory.store.keys import Keys
 from tests.valkey import HOST, TIMEOUT_S, ValkeyServer
@@ -78,7 +79,11 @@ class ThreeNodeCluster:
         for primary in self.nodes[:_PRIMARIES]:
             primary.ask("FLUSHALL")
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for node in self.nodes:
             node.stop()
 

@@ -13,8 +13,7 @@ pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lup
 
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator.client import DirectClient, script_sources
-from tests.lab.simulator.random_commands import FullCommand, commands
-from tests.lab.simulator.random_steps import RandomSteps, read_answer
+from tests.lab.simulator.random_calls import FullCommand, RandomSteps, commands, read_answer
 from tests.lab.simulator.store.keyspace import NotSimulatedError
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from memory.text.internal_model import AnswerShape, PartInvalid
-from tests.servers.model_api.schemas import schema_complaint
+from tests.servers.model_api.bodies import schema_complaint
 
 
 class Mood(Enum):

@@ -1,8 +1,10 @@
 """The JSON bodies of requests: read strictly into typed values, refused as api.openai.com does.
 
-This checks single fields. `rules` checks how messages, tools and parameters fit together.
+This checks single fields, and the schemas of tools and of structured output. `rules` checks how
+messages, tools and parameters fit together.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,7 +14,6 @@ from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from tests.servers.model_api.errors import bad_request, first_wrong, parsed, unknown
 from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
-from tests.servers.model_api.schemas import schema_complaint
 
 # Parameters that we let pass unread
 _PASSED = frozenset(
@@ -23,6 +24,14 @@ _PASSED = frozenset(
     """.split()  # noqa: SIM905 - a list of quoted names is harder to read
 )
 _Name = Annotated[str, Field(max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")]
+_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+_NOT_STRICT = frozenset(
+    """
+    allOf contains default dependentRequired dependentSchemas else if not oneOf patternProperties
+    prefixItems propertyNames then unevaluatedProperties uniqueItems
+    """.split()  # noqa: SIM905 - a list of quoted names is harder to read
+)
+"""Keywords that strict mode does not know."""
 
 
 class _Wire(BaseModel):
@@ -208,3 +217,39 @@ def _validated(body: type[_Body], raw: dict[str, object]) -> _Body:
         return body.model_validate(raw)
     except ValidationError as error:
         raise first_wrong(error.errors(include_url=False)) from None
+
+
+def schema_complaint(schema: object, *, strict: bool) -> str:
+    """Return what is wrong with a schema whose root must be an object; empty when nothing is."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        return "the root must be an object"
+    return next(_complaints(schema, strict=strict), "")
+
+
+def _complaints(schema: object, *, strict: bool) -> Iterator[str]:
+    """Walk a schema and what it contains, outermost first."""
+    if not isinstance(schema, Mapping):
+        yield f"{schema!r} is no schema"
+        return
+    kinds, properties = schema.get("type", []), schema.get("properties", {})
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if not isinstance(kinds, list) or not _TYPES.issuperset(kinds):
+        yield f"{kinds!r} is no type"
+        return
+    if not isinstance(properties, Mapping):
+        yield "'properties' must be an object"
+        return
+    if "array" in kinds and "items" not in schema:
+        yield "an array needs items"
+    if strict:
+        for name in sorted(_NOT_STRICT & schema.keys()):
+            yield f"'{name}' is not permitted"
+        if schema.keys().isdisjoint({"type", "anyOf", "$ref"}):
+            yield "a type is needed"
+        required = schema.get("required")
+        is_closed = isinstance(required, list) and set(required) == properties.keys()
+        if "object" in kinds and not (is_closed and schema.get("additionalProperties") is False):
+            yield "an object must be closed and require all its properties"
+    inner = [*properties.values(), *schema.get("anyOf", ()), *schema.get("$defs", {}).values()]
+    for each in (*inner, schema["items"]) if "items" in schema else inner:
+        yield from _complaints(each, strict=strict)

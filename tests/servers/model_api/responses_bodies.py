@@ -17,9 +17,9 @@ from pydantic_core import ErrorDetails
 from bot.model.call import PromptMessage
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
+from tests.servers.model_api.bodies import schema_complaint
 from tests.servers.model_api.errors import ApiError, bad_request, first_wrong, parsed
 from tests.servers.model_api.requests import ChatRequest
-from tests.servers.model_api.schemas import schema_complaint
 
 Json = Mapping[str, Any]
 
