@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from bot.playground.offline_model import OfflineServer
+from bot.playground.offline_memory import OfflineServer
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import (
     BOT_USERNAME,

@@ -42,7 +42,7 @@ from bot.playground.forms import (
     shown_message,
 )
 from bot.playground.inspector import Inspector, telegram_id_of
-from bot.playground.offline_model import OfflineServer
+from bot.playground.offline_memory import OfflineServer
 from bot.playground.scene import BOT, BOT_USERNAME
 from bot.playground.year import YearFiller
 from bot.reply.parts import Entity, well_formed

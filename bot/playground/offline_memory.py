@@ -3,21 +3,26 @@
 With it the playground shows without a key how a running state, facts and synopses form.
 
 A wish to be reminded is read by the tables of `offline_reminders.toml`: "in two hours", "on Friday
-at six", "tomorrow morning", before or after what to remember, or "every day at 8".
+at six", "tomorrow morning", before or after what to remember, or "every day at 8". A sound has the
+words that were typed with it.
 """
 
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from bot.playground.offline_quotes import SAID, corrects
+from bot.model.call import ModelObserver, WhichModel
+from bot.playground.offline_quotes import SAID, SAYS, Quotes, Remembered, corrects, only_asks
 from memory.text.internal_model import AnswerShape
 
 _QUESTION = re.compile(r"[?？؟]\s*$")
@@ -78,7 +83,7 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
         and len(each.text) <= _MAX_CHARS
         and not each.is_untrusted
         and SAID["about_me"].search(each.text)
-        and not _QUESTION.search(each.text)
+        and not _asks(each.text)
         and not begins_with_wish(each.text)
         and not SAID["forget"].search(each.text)
     ]
@@ -99,7 +104,13 @@ def fact_part(text: str, message: int, *, changes: bool) -> dict[str, object]:
 
 def _state(said: list[Said]) -> dict[str, object]:
     by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
-    questions = [text for text in by_people if _QUESTION.search(text)]
+    questions = [
+        asked.text[:_MAX_CHARS]
+        for at, (asked, answer) in enumerate(pairwise(said))
+        if asked.by_person
+        and _asks(asked.text)
+        and _is_open(asked.text, answer.text, said[at + 2 :])
+    ]
     return {
         "first_name": "unknown",
         "last_name": "unknown",
@@ -108,6 +119,17 @@ def _state(said: list[Said]) -> dict[str, object]:
         "open_problems": questions[-3:],
         "current_goals": [],
     }
+
+
+def _asks(text: str) -> bool:
+    return bool(_QUESTION.search(text)) or only_asks(text)
+
+
+def _is_open(asked: str, answer: str, since: list[Said]) -> bool:
+    """Return whether a question got no answer, and nobody has told the answer since."""
+    unknown = (says[name] in answer for says in SAYS.values() for name in ("unknown", "nothing"))
+    told = [Remembered("said", "", each.text) for each in since if each.by_person]
+    return any(unknown) and not Quotes(asked, told).sure
 
 
 def _synopsis(said: list[Said]) -> dict[str, object]:
@@ -230,3 +252,41 @@ def reminder_in(text: str, now: datetime) -> dict[str, str | int]:
     text = " ".join(text.rstrip(" .!?").split())
     read = (each.read(text, now) for each in _LANGUAGES if len(text) <= _MAX_WISH)
     return next(filter(None, read), {})
+
+
+_MAX_SOUNDS = 20
+
+
+class OfflineServer:
+    """Stands for a server of sounds: it returns the words that a person typed with one.
+
+    For another sound it hears nothing.
+    """
+
+    which: WhichModel = "first"
+    observers: Sequence[ModelObserver] = ()  # its calls cost nothing
+
+    def __init__(self) -> None:
+        self._typed: dict[bytes, str] = {}
+
+    def keep(self, sound: bytes, words: str) -> None:
+        """Keep the words of a sound; those of the latest sounds are known."""
+        self._typed[sha256(sound).digest()] = words
+        while len(self._typed) > _MAX_SOUNDS:
+            del self._typed[next(iter(self._typed))]
+
+    def to(self, *_: Any, **__: Any) -> "OfflineServer":
+        """Return itself: there is no other server."""
+        return self
+
+    async def post_whole(
+        self,
+        path: str,  # noqa: ARG002 - the port's
+        body: dict[str, Any],  # noqa: ARG002
+        max_bytes: int,  # noqa: ARG002
+        silence_s: float | None = None,  # noqa: ARG002
+        file: tuple[str, bytes, str] | None = None,
+    ) -> bytes:
+        """Return the words of a sound as a transcription, "" if none were typed."""
+        sound = file[1] if file else b""
+        return orjson.dumps({"text": self._typed.get(sha256(sound).digest(), "")})

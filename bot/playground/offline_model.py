@@ -2,17 +2,17 @@
 
 It says that it is not a language model, calls the tools that it is offered, and quotes what it
 finds in the prompt. It never puts a person's message into other words. Of a picture it tells format
-and size. A sound has the words that were typed with it.
+and size.
 """
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from hashlib import sha256
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 import orjson
@@ -20,10 +20,8 @@ import orjson
 from bot.model.call import (
     NO_LABELS,
     CallLabels,
-    ModelObserver,
     ModelReply,
     PromptMessage,
-    WhichModel,
     live_observer,
 )
 from bot.playground.offline_memory import begins_with_wish, reminder_in
@@ -41,7 +39,6 @@ from bot.playground.offline_quotes import (
     readable,
     remembered,
     short,
-    spoken_in,
 )
 from bot.turn.notes import QUESTION_ALONE
 from bot.turn.request import PHOTO_MARK
@@ -49,7 +46,7 @@ from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.search.question import named_days, relative_periods, tells_time
-from memory.search.words import asked_words_of, words_of
+from memory.search.words import CLAIMED_BY, LANGUAGES, asked_words_of, script_of, words_of
 
 PICTURE_QUESTION, PAGE_QUESTION = "What does it show?", "What does the page say?"
 """What features ask about pictures."""
@@ -342,6 +339,20 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
         yield {"query": query[:_MAX_QUERY]} | time
 
 
+def spoken_in(texts: Sequence[str]) -> str:
+    """Return the language of `SAYS` that the first text is in, or the next one that tells it."""
+    votes = [
+        Counter(c for word in words_of(t) for c in CLAIMED_BY.get(word, ()) if c in SAYS)
+        for t in texts
+    ]
+    for each in filter(None, votes):
+        if [*each.values()].count(max(each.values())) == 1:
+            return max(each, key=lambda code: each[code])
+    scripts = {script_of(word) for text in texts[:1] for word in words_of(text)}
+    fitting = [code for code in SAYS if LANGUAGES[code].script in scripts]
+    return min(votes[0], key=[*SAYS].index, default="") or next(iter(fitting), "en")
+
+
 def _period(asked: str) -> dict[str, str]:
     today = datetime.now(UTC).date()
     named = [each.periods(today.year - 1, today.year) for each in named_days(asked)]
@@ -350,44 +361,6 @@ def _period(asked: str) -> dict[str, str]:
         first, last = (date.fromordinal(day) for day in max(past))
         return {"since": first.isoformat(), "until": last.isoformat()}
     return {}
-
-
-_MAX_SOUNDS = 20
-
-
-class OfflineServer:
-    """Stands for a server of sounds: it returns the words that a person typed with one.
-
-    For another sound it hears nothing.
-    """
-
-    which: WhichModel = "first"
-    observers: Sequence[ModelObserver] = ()  # its calls cost nothing
-
-    def __init__(self) -> None:
-        self._typed: dict[bytes, str] = {}
-
-    def keep(self, sound: bytes, words: str) -> None:
-        """Keep the words of a sound; those of the latest sounds are known."""
-        self._typed[sha256(sound).digest()] = words
-        while len(self._typed) > _MAX_SOUNDS:
-            del self._typed[next(iter(self._typed))]
-
-    def to(self, *_: Any, **__: Any) -> "OfflineServer":
-        """Return itself: there is no other server."""
-        return self
-
-    async def post_whole(
-        self,
-        path: str,  # noqa: ARG002 - the port's
-        body: dict[str, Any],  # noqa: ARG002
-        max_bytes: int,  # noqa: ARG002
-        silence_s: float | None = None,  # noqa: ARG002
-        file: tuple[str, bytes, str] | None = None,
-    ) -> bytes:
-        """Return the words of a sound as a transcription, "" if none were typed."""
-        sound = file[1] if file else b""
-        return orjson.dumps({"text": self._typed.get(sha256(sound).digest(), "")})
 
 
 def description_of(picture: Picture) -> str:

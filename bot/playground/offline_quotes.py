@@ -11,19 +11,19 @@ import math
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Literal
 
 from memory.search.question import asks_when, tells_time
 from memory.search.words import (
-    CLAIMED_BY,
     FUNCTION_WORDS,
     LANGUAGES,
     fold,
     languages_of,
     script_of,
+    slips_of,
     stem,
     terms_of,
     words_of,
@@ -32,16 +32,21 @@ from memory.search.words import (
 _LISTED = tomllib.loads(files("bot.playground").joinpath("offline_model.toml").read_text("utf-8"))
 SAYS: dict[str, dict[str, str]] = _LISTED.pop("says")
 """The sentences of the offline model by language."""
+_LISTED["changes"] += f"|{_LISTED['moved']}"
+_LISTED["corrects"] += f"|{_LISTED['moved']}|{_LISTED['wrong']}"
 SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
 _MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]{1,80}): (.*)")
 """A date, or a dash for that of the line above; a number; a speaker."""
 _FACT = re.compile(r"\A#(\d+) \[([^\]\n]+)\] (.*)")
-_PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8}), [^\]\n]*\] (.*)")
+_PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8})(?:, [^\]\n]*)?\] (.*)")
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _ASSISTANT = "You (assistant)"
 _ENDED = re.compile(r"\[until [^\]]*\]\Z")
 _ASKS = re.compile(r"\A[^.!。！]*[?？؟]\s*")
+_CLAUSE = re.compile(r"[^.,;:!。！،]+[.\s]*")
 _WORDS = re.compile(r"[\w']+")
+_LETTERS_OF_SLIPS, _MAX_SLIPS = range(5, 30), 8
+"""Letters of a word that may have a slip, and how many words of a question are tried."""
 _MIN_WORDS = 5
 """A quote of fewer words says little without what stands beside it."""
 _MIN_SHARE = 0.34
@@ -72,14 +77,9 @@ class Remembered:
     id: int = 0
 
     @property
-    def is_question(self) -> bool:
-        """Whether it only asks."""
-        return _ASKS.fullmatch(self.text) is not None
-
-    @property
     def is_answer(self) -> bool:
         """Whether it can be quoted: somebody said it, it holds, and it does not only ask."""
-        is_statement = not (self.is_question or SAID["forget"].search(self.text))
+        is_statement = not (only_asks(self.text) or SAID["forget"].search(self.text))
         return self.by_person and is_statement and not _ENDED.search(self.text)
 
     def beside(self, tells: "Callable[[Remembered], bool]") -> "Remembered | None":
@@ -88,6 +88,12 @@ class Remembered:
         others = [*self.group[at + 1 :], *reversed(self.group[:at])]
         others = [each for each in others if each.is_answer]
         return next(filter(tells, others), next(iter(others), None))
+
+
+def only_asks(text: str) -> bool:
+    """Return whether a text is a question, with its mark or as one clause that begins like one."""
+    begins = SAID["question"].match(text) and _CLAUSE.fullmatch(text)
+    return bool(begins or _ASKS.fullmatch(text))
 
 
 def remembered(section: str) -> list[Remembered]:
@@ -120,10 +126,9 @@ class Quotes:
     def __init__(self, question: str, memories: Sequence[Remembered]) -> None:
         self._question = question
         self._known = {each: meanings(each.text) for each in memories}
-        self._wanted = readable(meanings(question), [m.text for m in memories if m.is_answer])
-        counts = Counter(
-            meaning for known in self._known.values() for meaning in set(known.values())
-        )
+        wanted = readable(meanings(question), [m.text for m in memories if m.is_answer])
+        self._wanted = dict(_without_slips(wanted, self._known.values()))
+        counts = Counter(m for known in self._known.values() for m in set(known.values()))
         self._weights = {
             word: math.log(2 + len(memories) / (1 + counts[meaning]))
             for word, meaning in self._wanted.items()
@@ -245,6 +250,20 @@ def corrects(new: str, old: str) -> bool:
     return bool(SAID["corrects"].search(new)) and 2 * len(has & had) >= max(1, len(had))
 
 
+def _without_slips(
+    wanted: dict[str, str], known: Iterable[dict[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield each word with its meaning; an unknown one becomes a known one that it is a slip of."""
+    words = {word: meaning for each in known for word, meaning in each.items()}
+    tries = _MAX_SLIPS
+    for asked, meaning in wanted.items():
+        word = asked
+        if tries and word == meaning and word not in words and len(word) in _LETTERS_OF_SLIPS:
+            word = next((each for each in slips_of(word) if each in words), word)
+            tries -= 1
+        yield word, words.get(word, meaning)
+
+
 def short(text: str, max_chars: int = 300) -> str:
     """Return the beginning of a text."""
     return text if len(text) <= max_chars else f"{text[:max_chars].rstrip()} …"
@@ -360,20 +379,6 @@ def alike(meaning: str, language: str) -> list[str]:
     return list(_MEANINGS.words[meaning, language].values()) or [meaning.removeprefix("=")]
 
 
-def spoken_in(texts: Sequence[str]) -> str:
-    """Return the language of `SAYS` that the first text is in, or the next one that tells it."""
-    votes = [
-        Counter(c for word in words_of(t) for c in CLAIMED_BY.get(word, ()) if c in SAYS)
-        for t in texts
-    ]
-    for each in filter(None, votes):
-        if [*each.values()].count(max(each.values())) == 1:
-            return max(each, key=lambda code: each[code])
-    scripts = {script_of(word) for text in texts[:1] for word in words_of(text)}
-    fitting = [code for code in SAYS if LANGUAGES[code].script in scripts]
-    return min(votes[0], key=[*SAYS].index, default="") or next(iter(fitting), "en")
-
-
 def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield stem and meaning of each word, in the language of all; if unclear, in any."""
     spoken = languages_of(words, {})
@@ -384,6 +389,8 @@ def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             continue
         clear = spoken.get(script)
         of_script = [code for code in _CODES if LANGUAGES[code].script == script]
+        # Where it is listed as it is comes before where only its stem is ("habite", "habitación").
+        of_script.sort(key=lambda code: (code, f"={word}") not in _MEANINGS.of_stem)
         codes = [clear] if clear in _CODES else of_script
         found = next(filter(None, (_MEANINGS.of(word, code) for code in codes)), {})
         stemmed = stem(word, clear or codes[0]) if codes else word

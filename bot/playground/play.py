@@ -23,8 +23,8 @@ from bot.model.call import ModelObserver
 from bot.model.models import Models, OpenModels, open_models
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
-from bot.playground.offline_memory import OfflineInternalModel
-from bot.playground.offline_model import OfflineChatModel, OfflineServer
+from bot.playground.offline_memory import OfflineInternalModel, OfflineServer
+from bot.playground.offline_model import OfflineChatModel
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import ADMIN_ID, BOT, Scene
 from bot.playground.year import Year, YearModel

@@ -12,7 +12,7 @@ from bot.features.links.page_fetch import PageFetcher
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.pictures.describing import SEND_PHOTO_AGAIN
 from bot.features.reminders.tools import ReminderTools
-from bot.playground.offline_model import OfflineServer
+from bot.playground.offline_memory import OfflineServer
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory

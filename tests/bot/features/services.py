@@ -5,7 +5,8 @@ from bot.feature import Services
 from bot.language.catalogue import Catalogue
 from bot.model.call import ChatModel
 from bot.model.models import Models
-from bot.playground.offline_model import OfflineChatModel, OfflineServer
+from bot.playground.offline_memory import OfflineServer
+from bot.playground.offline_model import OfflineChatModel
 from bot.telegram.chat import Chat
 from memory.memory import Memory
 from memory.text.internal_model import InternalModel

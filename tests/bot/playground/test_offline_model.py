@@ -17,8 +17,13 @@ from bot.features.pictures.describing import PICTURE_QUESTION
 from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
 from bot.model.call import PromptMessage, watching
-from bot.playground.offline_memory import OfflineInternalModel, begins_with_wish, reminder_in
-from bot.playground.offline_model import OfflineChatModel, OfflineServer
+from bot.playground.offline_memory import (
+    OfflineInternalModel,
+    OfflineServer,
+    begins_with_wish,
+    reminder_in,
+)
+from bot.playground.offline_model import OfflineChatModel
 from bot.playground.offline_quotes import SAYS
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
@@ -313,13 +318,29 @@ async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> Non
 
 
 async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
-    said = ("I live in Riga", "I live in Oslo", "No, I live in Bergen now")
+    said = ("I live in Riga", "I live in Oslo", "where do i live", "I moved to Bergen")
     lines = [orjson.dumps({"n": n, "who": "Ann", "said": each}) for n, each in enumerate(said)]
     known = b'{"id":7,"since":"today","fact":"I live in Rome"}'
     content = b"\n".join((b"## facts", known, *lines)).decode()
     parts = await OfflineInternalModel().fill("## facts", content, SHAPE)
     found = parts["facts"]["facts"]  # type: ignore[index]
     assert [(each["text"], each["replaces"]) for each in found] == [(said[-1], 7)]
+
+
+async def test_a_question_is_open_until_it_is_answered_or_its_answer_is_told() -> None:
+    unknown = SAYS["en"]["unknown"]
+    said = ["Who am I?", "Ann.", "where is my key", unknown, "Is my cat ill?", unknown]
+    said += ["My key is in the pot", "Noted"]
+    lines = [{"n": n, "who": ("assistant", "Ann")[n % 2], "said": s} for n, s in enumerate(said, 1)]
+    content = "## running_state\n" + "\n".join(orjson.dumps(line).decode() for line in lines)
+    parts = await OfflineInternalModel().fill("## running_state", content, SHAPE)
+    assert parts["running_state"]["open_problems"] == ["Is my cat ill?"]  # type: ignore[index]
+
+
+async def test_a_passage_of_a_file_without_headings_is_quoted() -> None:
+    memory = "<memory>\nFrom documents:\n[note.txt] The cellar key is in the pot.\n</memory>\n\n"
+    quote = await answer(prompt(f"{memory}where is the cellar key"), "none")
+    assert quote == "From note.txt: “The cellar key is in the pot.”"
 
 
 LONGEST = """\

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from bot.app import App, Outside
 from bot.model.models import Models
 from bot.playground.inspector import Inspector
-from bot.playground.offline_memory import OfflineInternalModel
-from bot.playground.offline_model import OfflineChatModel, OfflineServer
+from bot.playground.offline_memory import OfflineInternalModel, OfflineServer
+from bot.playground.offline_model import OfflineChatModel
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, Scene
 from bot.playground.year import YearFiller, YearModel
