@@ -33,6 +33,7 @@ class Models:
     client: Posts  # further models are on its connections
     # Prepares what the first call needs, after so many seconds.
     load: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep
+    hears: bool = True  # so that people are told to send voice messages
 
 
 OpenModels: TypeAlias = Callable[

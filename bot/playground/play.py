@@ -121,7 +121,7 @@ async def offline_models(
     """
     chat = OfflineChatModel(writers=lambda: [person.name for person in scene.people])
     internal = OfflineInternalModel()
-    yield Models([chat], internal, None, (), sounds)
+    yield Models([chat], internal, None, (), sounds, hears=False)
 
 
 @asynccontextmanager

@@ -117,6 +117,7 @@ def _asks_again(message: Message, earlier: Sequence[Message]) -> bool:
 def feature(services: Services) -> Feature:
     """Return the feature."""
     # Another feature has this setting. Without it, nothing listens.
-    listens = bool(getattr(services.settings, "transcription_model", None))
+    has_model = bool(getattr(services.settings, "transcription_model", None))
+    listens = has_model and services.models.hears
     note = HintNote(services.memory.scopes, services.sentences, listens)
     return Feature(name="hints", notes=[note.below], says_unasked=True)

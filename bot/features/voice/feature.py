@@ -76,7 +76,7 @@ def feature(services: Services) -> Feature:
         file_steps={"voice": hearing.answer},
         notes=[partial(misheard_button, services.sentences)],
         finishes=finishes,
-        ways=["way_voice"] if transcriber else [],
+        ways=["way_voice"] if transcriber and models.hears else [],
     )
 
 
