@@ -20,6 +20,7 @@ if importlib.util.find_spec("structlog") is None:
 
 import argparse
 import os
+import shlex
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -65,16 +66,10 @@ _WORKER_NICENESS = 10
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 # Why a bot cannot start, and what to do about it: the first type that matches. If there is no
-# advice, the text of the error names its setting.
+# advice, the text of the error names its setting. "{start}" is what the person typed.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
-    (
-        EmbeddedBusy,
-        "is the bot running already? If not, use another folder: DATA_DIR=~/ricordo-2 make run",
-    ),
-    (
-        EmbeddedUnwritable,
-        "use a folder that you may write to: DATA_DIR=~/ricordo make run; or set REDIS_URL",
-    ),
+    (EmbeddedBusy, "stop the bot that runs there, or use another folder: DATA_DIR=~/other {start}"),
+    (EmbeddedUnwritable, "use a folder of yours: DATA_DIR=~/ricordo {start}; or set REDIS_URL"),
     (EmbeddedError, ""),
     (OtherLayout, ""),
     (StoreUnfit, ""),
@@ -82,7 +77,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         StoreError,
         'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',
     ),
-    (PortUnavailable, "is the bot running already? If not, use another port: PORT=8081 make run"),
+    (PortUnavailable, "stop what uses the port, or use another one: PORT=8081 {start}"),
     (
         FunctionNameClash,
         "give the tool of your behavior another name; BEHAVIORS lists your behaviors",
@@ -115,7 +110,8 @@ def main() -> int:
         return command(settings, options)
     except tuple(kind for kind, _ in _ADVICE) as error:
         advice = next(text for kind, text in _ADVICE if isinstance(error, kind))
-        given = {"advice": advice} if advice else {}
+        start = "make run" if os.environ.get("MAKELEVEL") else shlex.join(sys.orig_argv)
+        given = {"advice": advice.format(start=start)} if advice else {}
         log.critical("cannot start", reason=type(error).__name__, detail=str(error), **given)
         return 1
 

@@ -80,7 +80,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         await stack.enter_async_context(server.serving())
         stack.push_async_callback(page.stop)
         address = f"http://127.0.0.1:{server.port}/"
-        sys.stdout.write(f"\n  Ricordo's playground: {address}\n\n")
+        sys.stdout.write(f"\n  Ricordo's playground: {address}  (Ctrl+C stops it)\n\n")
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
             open_browser(address)

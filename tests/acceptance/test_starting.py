@@ -1,6 +1,7 @@
 """A bot that cannot start says why in one line without secrets and exits with 1 (A23)."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +35,7 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(rig: Rig) -> 
         ({"telegram_bot_token": "123456:wrong-secret"}, "BadToken", "TELEGRAM_BOT_TOKEN"),
         ({"redis_url": "redis://127.0.0.1:1"}, "StoreUnavailable", "REDIS_URL"),
         (
-            {"redis_url": "", "data_dir": "/dev/null/data"},
+            {"redis_url": "", "data_dir": "/dev/null/data", "makelevel": "1"},
             "EmbeddedUnwritable",
             "DATA_DIR=~/ricordo make run",
         ),
@@ -58,11 +59,11 @@ async def test_the_reason_for_an_impossible_start_is_shown(
     assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
 
 
-async def test_a_port_in_use_is_named_with_a_command_that_helps(rig: Rig) -> None:
+async def test_a_port_in_use_is_named_with_the_command_that_was_typed(rig: Rig) -> None:
     port = urlsplit(rig.telegram.url).port
-    refused = await refusal_of(rig.another_bot(port=port))
+    refused = await refusal_of(rig.another_bot(from_scratch=True, port=port, makelevel=""))
     assert refused["reason"] == "PortUnavailable"
-    assert "PORT=8081 make run" in refused["advice"]
+    assert refused["advice"].endswith(f"PORT=8081 {sys.executable} -m bot")
 
 
 async def refusal_of(bot: BotProcess) -> dict[str, Any]:
