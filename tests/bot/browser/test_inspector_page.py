@@ -150,6 +150,10 @@ async def test_the_keyboard_alone_is_enough(browser: Browser, playground: str) -
         await page.keyboard.press("Enter")
         await page.keyboard.press("Tab")
         await expect(focused).to_contain_text("/new")
+        await visitor.say("Anna", "/clear")
+        await page.get_by_role("button", name="Keep everything").focus()
+        await page.keyboard.press("Enter")
+        await expect(focused).to_contain_text("Nothing was erased")  # the message says so itself
 
     async with visiting(browser, playground, PHONE) as visitor:
         page, focused = visitor.page, visitor.page.locator(":focus")
