@@ -20,8 +20,20 @@ from memory.store.store import Store
 
 _MAX_S = 86_400
 _END_EVERY_S = 10.0
-_UNITS_S = {"m": 60, "h": 3_600, "d": 86_400}
-_DURATION = re.compile(r"(\d{1,4}) ?([mhd])", re.ASCII | re.IGNORECASE)
+# How people say a time in our languages: "30m", "5 minutes", "for an hour", "eine halbe Stunde".
+_UNITS_S = {
+    60: r"m|min\w*|мин\w*|хв\w*|دقیقه|(?:se)?menit|dakika|dk",
+    1_800: r"half an hour|halbe stunde|demi-heure|media hora|mezz['’]ora|meia hora|полчаса"
+    r"|півгодини|نیم ساعت|setengah jam|yarım saat",
+    3_600: r"h|hours?|hrs?|std|stunden?|heures?|h?or[ae]s?|ч|час\w*|годин\w*|ساعت|(?:se)?jam|saat",
+    _MAX_S: r"d|days?|tage?|j|jours?|d[ií]as?|giorn[oi]|день|дн\w+|сутки|доб\w|روز|(?:se)?hari|gün",
+}
+_DURATION = re.compile(
+    r"(?:(?:for|für|pendant|por|durante|per|на|برای|selama) )?"
+    r"(?:(?P<count>\d{1,4}) ?|(?:an?|one|eine[nr]?|un[aeo]?|uma?|одну?|один|یک|satu|bir) |un['’])?"
+    rf"(?:{'|'.join(f'({each})' for each in _UNITS_S.values())})\.?(?: lang| boyunca)?",
+    re.IGNORECASE,
+)
 
 _PAGE = 100
 
@@ -99,6 +111,13 @@ def feature(services: Services) -> Feature:
     )
 
 
+def duration_s(said: str) -> int:
+    """Return the seconds of a time as people write it, 0 if it is not understood."""
+    found = _DURATION.fullmatch(said)
+    count, *units = found.groups() if found else ("0",)
+    return sum(int(count or 1) * s for s, unit in zip(_UNITS_S, units, strict=False) if unit)
+
+
 class OffRecordCommands:
     """Begins a session off the record and ends it.
 
@@ -117,8 +136,7 @@ class OffRecordCommands:
             return Answer(self._sentences.say(language, "off.only_private"))
         said, seconds = asked.text.strip(), _MAX_S  # a day if nothing was said
         if said:
-            found = _DURATION.fullmatch(said)
-            seconds = int(found[1]) * _UNITS_S[found[2].lower()] if found else 0
+            seconds = duration_s(said)
         if not 0 < seconds <= _MAX_S:
             return Answer(self._sentences.say(language, "off.usage"))
         until = time.time() + seconds

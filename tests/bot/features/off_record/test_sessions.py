@@ -1,8 +1,12 @@
 """A session off the record keeps its words apart, until it is ended, over or cleared."""
 
+import re
 from time import time
 
-from bot.features.off_record.feature import OffRecordSessions
+import pytest
+
+from bot.features.off_record.feature import OffRecordSessions, duration_s
+from bot.language.catalogue import Catalogue
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, Outcome
 from memory.queue.open_turn import Closing, OffRecord, is_off_record
@@ -129,3 +133,27 @@ async def test_a_session_that_begins_while_the_last_one_ends_gets_its_end(memory
     await begin(memory, -1)
     await OffRecordSessions(memory.store, Begins(memory.store)).end_due()
     assert await memory.client.call("ZSCORE", memory.keys.off_record, HERE.tag) is not None
+
+
+@pytest.mark.parametrize("language", Catalogue().languages)
+def test_each_time_that_the_refusal_shows_is_understood(language: str) -> None:
+    shown = re.findall(
+        r"/off (\d[\w ]+?)(?=[,.،\u200e]| (?:or|oder|ou|o|или|або|یا|veya) )",
+        Catalogue().text(language, "off.usage"),
+    )
+    assert [duration_s(each) for each in shown] == [1_800, 7_200, 86_400]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [
+        (5, "5m|5 minutes|for 5 min|5 Minuten lang|5 минут|5 хвилин|۵ دقیقه|5 menit|5 dakika"),
+        (30, "half an hour|eine halbe Stunde|une demi-heure|полчаса|نیم ساعت|yarım saat"),
+        (60, "1h|for an hour|eine Stunde|une heure|un'ora|uma hora|час|на годину|sejam"),
+        (1_440, "1d|a day|einen Tag|un jour|un día|un giorno|um dia|день|یک روز|sehari|bir gün"),
+        (0, "5|5 months|5 Monate|tomorrow|an|for|5 dozen|2 years|год"),
+    ],
+)
+def test_a_time_is_understood_as_people_write_it(minutes: int, said: str) -> None:
+    found = {each: duration_s(each) for each in said.split("|")}
+    assert found == dict.fromkeys(found, 60 * minutes)
