@@ -10,6 +10,7 @@ again shows it.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -47,6 +48,7 @@ Returns a message that still has to be answered in its turn. Raises `StoreError`
 """
 
 _NOT_YOURS = "not_yours"
+_SEEN = "👀"
 
 _MAX_WAITING = 200
 _MAX_TRIES = 5
@@ -86,7 +88,7 @@ class ImmediateActions:
                     here, update.update_id, update.chat_id, update.draft_id
                 )
                 log.info("stop", conversation=here.tag, outcome=outcome)
-            case IncomingMessage(kind="command"):  # only `/stop` comes here
+            case IncomingMessage(kind="command", is_immediate=True):  # only `/stop` comes here
                 here = Scope.of_chat(update.chat_id, update.topic_id)
                 stop = partial(self.mailbox.stop, here, update.update_id, update.sender.id)
                 outcome = await stop(as_admin=update.is_anonymous_admin)
@@ -95,8 +97,11 @@ class ImmediateActions:
                 log.info("stop", conversation=here.tag, outcome=outcome)
                 is_done = outcome in ("stopped", "answered")
                 return None if is_done else replace(update, text=outcome)
-            case IncomingMessage():
+            case IncomingMessage(is_immediate=True):
                 return await self.reword(update)
+            case IncomingMessage(kind="command"):  # it waits: let the person see that it came
+                with suppress(TelegramError):
+                    await self.chat.react(update.chat_id, update.message_id, _SEEN)
             case _ if act := self.acts.get(type(update)):
                 return await act(update)
         return None

@@ -171,8 +171,8 @@ class Intake:
                 await self._check_open(update)
                 if update.is_group and update.album and update.kind != "command":
                     await self._albums.begin(update)
-                else:
-                    await self._store(update)
+                elif await self._store(update) is Outcome.WAITS:
+                    await self._act(update)
             case AlbumPart():
                 await self._albums.join(update.message)
             case ChatMigration():
@@ -194,7 +194,7 @@ class Intake:
         if await self._backpressure.is_high():
             raise Overloaded
 
-    async def _store(self, message: IncomingMessage) -> None:
+    async def _store(self, message: IncomingMessage) -> Outcome:
         """Put a message into its mailbox. If the mailbox is full, drop the message.
 
         Telegram would offer it again and again, and hold back the updates behind it.
@@ -205,7 +205,7 @@ class Intake:
             edited = partial(edited_entry, message)
             if await self._mailbox.edit(conversation, message.update_id, edited):
                 log.info("update", update=message.update_id, conversation=tag, outcome="edited")
-                return
+                return Outcome.TAKEN
         # Nothing from before a new session belongs into the turn that begins it.
         is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
@@ -217,6 +217,7 @@ class Intake:
             log.warning("mailbox full", conversation=tag, sender=entry.sender_id)
             outcome = Outcome.DROPPED
         log.info("update", update=message.update_id, conversation=tag, outcome=outcome.value)
+        return outcome
 
     async def _act(self, update: ImmediateUpdate) -> IncomingMessage | None:
         """Act on an update that does not wait. One that can never succeed is dropped.
@@ -254,7 +255,7 @@ class Albums:
     """Stores the pictures of an album that addresses us in a group, each by `Intake._store`."""
 
     mailbox: Mailbox
-    store: Callable[[IncomingMessage], Awaitable[None]]
+    store: Callable[[IncomingMessage], Awaitable[object]]
     held_s: float = _HELD_S
     _held: dict[_Key, dict[int, IncomingMessage]] = field(default_factory=dict, init=False)
 

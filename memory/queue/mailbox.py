@@ -46,6 +46,7 @@ class Outcome(StrEnum):
     """What intake did with an update."""
 
     TAKEN = "taken"
+    WAITS = "waits"  # taken, a turn of its own, behind one that runs
     DUPLICATE = "duplicate"
     DROPPED = "dropped"
 
@@ -132,6 +133,8 @@ class Mailbox:
             await self._replicate((seen, entry.update_id), (listed, conversation.tag))
         if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
             await self.wake(conversation)
+        elif outcome == "taken" and entry.is_alone:
+            return Outcome.WAITS
         return Outcome(outcome)
 
     async def edit(

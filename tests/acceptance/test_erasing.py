@@ -77,6 +77,20 @@ async def test_nothing_is_erased_without_a_valid_confirmation(rig: Rig) -> None:
     assert rig.requests[-1].messages[1].content == "My cat is called Mephisto"
 
 
+async def test_a_command_that_waits_for_an_answer_gets_a_reaction_at_once(rig: Rig) -> None:
+    gate = asyncio.Event()
+    rig.script.on("Tell me", Reply("A long tale", gate=gate))
+    await rig.start()
+    anna, chat = rig.anna()
+    await anna.say(chat, "Tell me")
+    await rig.wait_until_asked("Tell me")
+    wish = await anna.say(chat, "/clear")
+    await rig.telegram.wait_for(lambda: chat.reaction(wish, rig.telegram.bot) == ("👀",))
+    gate.set()
+    asked = sentence("clear.ask", messages=2)
+    await rig.telegram.wait_for(lambda: [each.text for each in chat.replies][1:] == [asked])
+
+
 async def test_only_admins_clear_a_group(rig: Rig) -> None:
     await rig.start()
     (anna, _), (ben, _) = rig.anna(), rig.ben()
