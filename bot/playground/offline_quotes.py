@@ -35,8 +35,8 @@ SAYS: dict[str, dict[str, str]] = _LISTED.pop("says")
 _LISTED["changes"] += f"|{_LISTED['moved']}"
 _LISTED["corrects"] += f"|{_LISTED['moved']}|{_LISTED['wrong']}"
 SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
-_MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]{1,80}): (.*)")
-"""A date, or a dash for that of the line above; a number; a speaker."""
+_MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?(?:\[…[^\]\n]*\] )?([^:\n]{1,80}): (.*)")
+"""A date, or a dash for that of the line above; a number; that it is shortened; a speaker."""
 _FACT = re.compile(r"\A#(\d+) \[([^\]\n]+)\] (.*)")
 _PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8})(?:, [^\]\n]*)?\] (.*)")
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
@@ -168,7 +168,7 @@ class Quotes:
         if not self._share(near, beyond=NUMBER):  # a number alone says nothing of what is asked
             return 0
         lent = self._share(near) - own
-        is_news = 2 * bool(SAID["corrects"].search(memory.text))  # a correction comes first
+        is_news = 3 * bool(SAID["corrects"].search(memory.text))  # a correction comes first
         bonus = _BONUS * ((memory.kind == "fact") + self._names(memory) + is_news)
         share = (own + _OF_NEIGHBOR * lent) / total + bonus
         return share * _OF_PASSAGE if memory.kind == "passage" else share

@@ -162,8 +162,8 @@ async def test_the_answer_has_a_tools_result(run: tuple[PromptMessage, ...], sai
 
 async def test_a_search_result_is_quoted_with_its_date() -> None:
     found = "[3 May 2024, 2 years ago] #1 Ann: Lunch.\n- #5 Ann: My dentist is Dr. Krone.\n"
-    found += "- #6 Ann: And hers too.\n"
-    found += "[today] #7 Ann: Bye."
+    found += "- #6 Ann: And hers too.\n- #7 [… shortened] You (assistant): […] My dentist is\n"
+    found += "[today] #8 Ann: Bye."
     run = ran("search_memory", '{"query":"dentist"}', found)
     asked = prompt("Do you remember my dentist?", *run)
     assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"
