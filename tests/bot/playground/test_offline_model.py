@@ -55,6 +55,7 @@ MEMORY = """<memory>
 - You (assistant): Rex the dog, allergic to peanuts, noted.
 [yesterday, 14:05] Ann: Is my dog allergic?
 [yesterday, 14:06] Ann: 私の妹は京都に住んでいます。
+[note.txt] The cellar key is in the pot.
 </memory>
 
 """
@@ -183,18 +184,12 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
             "what are my allergies",
             "From 12 March 2025, 8 months ago: “I am allergic to peanuts.\nMy dog is Rex.”",
         ),
+        ("where is the cellar key", "From note.txt: “The cellar key is in the pot.”"),
         ("私の妹はどこに住んでいますか？", "From yesterday, 14:06: “私の妹は京都に住んでいます。”"),
     ],
 )
 async def test_a_question_is_answered_with_a_persons_whole_message(asked: str, said: str) -> None:
     assert await answer(prompt(MEMORY + asked), "none") == said
-
-
-@pytest.mark.parametrize("asked", ["Where does Peter live?", "What is my sister's boat good for?"])
-async def test_without_a_match_it_says_that_it_does_not_know(asked: str) -> None:
-    earlier = EARLIER[:2] + EARLIER[4:]
-    said = await answer(prompt(asked, earlier=earlier), "none")
-    assert said == "I have not heard about that yet. Tell me, and I will know it."
 
 
 async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> None:
@@ -335,12 +330,6 @@ async def test_a_question_is_open_until_it_is_answered_or_its_answer_is_told() -
     content = "## running_state\n" + "\n".join(orjson.dumps(line).decode() for line in lines)
     parts = await OfflineInternalModel().fill("## running_state", content, SHAPE)
     assert parts["running_state"]["open_problems"] == ["Is my cat ill?"]  # type: ignore[index]
-
-
-async def test_a_passage_of_a_file_without_headings_is_quoted() -> None:
-    memory = "<memory>\nFrom documents:\n[note.txt] The cellar key is in the pot.\n</memory>\n\n"
-    quote = await answer(prompt(f"{memory}where is the cellar key"), "none")
-    assert quote == "From note.txt: “The cellar key is in the pot.”"
 
 
 LONGEST = """\

@@ -1,11 +1,12 @@
 """Texts are spoken and sounds written down within limits; `check` says whether they can be."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from bot.features.voice import servers
-from bot.features.voice.feature import SpokenAnswers
+from bot.features.voice.feature import SpokenAnswers, feature
 from bot.features.voice.probes import _spoken_answers as check_speech
 from bot.features.voice.probes import _voice_messages as check_transcription
 from bot.features.voice.servers import Speaker, Transcriber
@@ -14,7 +15,9 @@ from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable, N
 from bot.model.openai_client import ModelClient
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
+from memory.memory import Memory
 from tests.bot.features.conftest import SettingsOf, rows_of
+from tests.bot.features.services import services_of
 from tests.bot.model.conftest import client, reports_of, script, server
 from tests.bot.turn.test_follow_ups import request_of
 from tests.quiet_chat import QuietChat
@@ -35,6 +38,15 @@ __all__ = ["client", "script", "server"]
 @pytest.fixture
 def voice(client: ModelClient) -> Speaker:
     return Speaker(client, "mouth", "nova")
+
+
+@pytest.mark.parametrize("ways", [["way_voice"], []])
+def test_people_are_told_to_send_voice_only_if_the_models_hear(
+    memory: Memory, ways: list[str]
+) -> None:
+    services = services_of(memory)
+    services = replace(services, models=replace(services.models, hears=bool(ways)))
+    assert feature(services).ways == ways
 
 
 async def test_a_sound_comes_as_the_server_made_it(voice: Speaker) -> None:
