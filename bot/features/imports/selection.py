@@ -17,8 +17,9 @@ _MAX_LIST_BYTES = 2**18
 _MAX_LINE = 500
 _MIN_LINES = 2
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
-_DATE = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d)[\])]?(?:\s*[-–—:]\s*|\s+)")
-"""ChatGPT and Claude begin each line with such a date when they list their memories."""
+_DATE = re.compile(r"^[\[(]?((?:19[7-9]|2\d\d)\d-\d\d-\d\d)[\])]?(?:\s*[-–—:]\s*|\s+)")
+"""ChatGPT and Claude begin each line with such a date when they list their memories. An earlier one
+is no date of a memory; the year 1 has no date in the zones that are behind UTC."""
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|```|-{3,}\s*$)")
 
 

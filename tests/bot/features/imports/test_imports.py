@@ -209,6 +209,7 @@ LIST = b"""# What you know of me
 2. 2024-12-24: Has a cat called Momo.
 * Sails.
 - 2099-01-01 - Wants to see the comet.
+- 0001-01-01: is no date either.
 - 2025-13-01 is no date.
 """
 
@@ -218,7 +219,7 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
 ) -> None:
     begun = datetime.now(UTC).date()
     asked = await importer.send(LIST, "memories.md")
-    assert asked[0].text.startswith("Lines: 5.")
+    assert asked[0].text.startswith("Lines: 6.")
     [row] = asked[-1].buttons
     assert [each.text for each in row] == ["Import", "Read as a document", "Don't import"]
     assert await importer.texts() == []
@@ -228,7 +229,7 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
     assert "I know your list now" in done[0]
     assert (
         done[0].splitlines()[-1]
-        == "For example: Sails. · Wants to see the comet. · 2025-13-01 is no date."
+        == "For example: Sails. · Wants to see the comet. · 0001-01-01: is no date either."
     )
     assert "I know your list now" in done[1]
     here = await importer.memory.scopes.read(HERE)
@@ -243,6 +244,7 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
         "Has a cat called Momo.": "2024-12-24",
         "Sails.": "today",
         "Wants to see the comet.": "today",
+        "0001-01-01: is no date either.": "today",
         "2025-13-01 is no date.": "today",
     }
     assert "already in my memory" in (await importer.send(LIST, "again.txt"))[0].text
