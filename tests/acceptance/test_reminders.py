@@ -168,9 +168,9 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     assert ask.text == asked_of("Pay MALLORYQ2")
     assert [len(row) for row in ask.keyboard] == [2]
     [reply], _ = await have_called(
-        rig, anna, chat, "in 5 minutes: feed the cat", remind("Feed the cat", in_minutes=5)
+        rig, anna, chat, "in 150 minutes: feed the cat", remind("Feed the cat", in_minutes=150)
     )
-    assert reply.text.startswith("Done.\n\n⏰ I'll remind you: ")
+    assert reply.text.startswith("Done.\n\n⏰ I'll remind you: in 2.5 h")
     question = await ask_fully(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=8, vectors=8, waiting=0)
     assert await reminders_of(rig, chat) == {}

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial, reduce
+from html import unescape
 from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
@@ -88,7 +89,7 @@ def moment_of(sentences: Sentences, language: str, reminder: WorkItem) -> dict[s
         return moment
     unit, number = ("minutes", minutes) if minutes < _MINUTES else ("hours", round(minutes / 60, 1))
     when = sentences.text(language, f"reminders.in_{unit}", number=f"{number:g}")
-    return moment | {"when": when}
+    return moment | {"when": unescape(when)}  # the sentence around it escapes it
 
 
 class ReminderButtons:
