@@ -35,7 +35,6 @@ from memory.erasure.questions import NotConfirmed
 from memory.limits.quotas import Verdict
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
-from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
 
@@ -203,7 +202,7 @@ async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> 
     return True
 
 
-_TRIES = 20
+_TRIES = 8
 _PAUSE_S = 0.25
 _CANCEL = "cancel"
 
@@ -273,7 +272,10 @@ class Buttons:
     async def _act_when_stored(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str
     ) -> tuple[Part, ...]:
-        """Act. If what the button needs is not stored yet, wait for the turn that stores it."""
+        """Act. If what the button needs is not stored yet, wait for the turn that stores it.
+
+        Other people's updates wait for that, too, so it is short: a turn may be parked for minutes.
+        """
         is_last = False
         for _ in range(_TRIES):
             try:
@@ -284,7 +286,7 @@ class Buttons:
             # If the turn was closed since, it is stored now.
             is_last = not await self._questions.is_on_its_way(here, pressed.callback_data)
             await asyncio.sleep(0 if is_last else _PAUSE_S)
-        raise StoreUnavailable("what a button is about is not stored yet")
+        raise ShownOnTop("clear.not_yet")
 
     async def _act(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str
