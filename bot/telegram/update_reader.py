@@ -155,9 +155,12 @@ class UpdateReader:
             is_stranger = is_topic and not self.serves(person, person)
             return Ignored(update_id, "stranger") if is_stranger else notice
         chat = message.chat
-        # What people write to a channel in private would be one conversation of all of them.
-        if chat.type == ChatType.CHANNEL or chat.is_direct_messages or message.is_automatic_forward:
-            return Ignored(update_id, "channel_post")
+        # What people write to a channel in private would be one conversation of all of them. Our
+        # answer to what only we may see of a group would be seen by everybody there.
+        is_of_channel = chat.type == ChatType.CHANNEL or chat.is_direct_messages
+        is_ephemeral = "ephemeral_message_id" in message.api_kwargs
+        if is_of_channel or message.is_automatic_forward or is_ephemeral:
+            return Ignored(update_id, "ephemeral" if is_ephemeral else "channel_post")
         sender = read_sender(message)
         if sender is None:
             return Ignored(update_id, "bot")

@@ -312,6 +312,11 @@ def test_what_people_write_to_a_channel_in_private_is_ignored() -> None:
         assert ignored(message("/ask@Ricordo_bot", **sent, **refused)) == "channel_post"
 
 
+def test_what_only_the_bot_may_see_of_a_group_is_ignored() -> None:
+    raw = message("@Ricordo_bot hi", chat=GROUP, ephemeral_message_id=7)
+    assert ignored(raw) == "ephemeral"
+
+
 def test_a_message_sent_through_an_inline_bot_has_the_person_as_sender() -> None:
     assert inbound(message("hello", via_bot=OTHER_BOT)).sender.id == 7
 
