@@ -210,7 +210,7 @@ def _names_another(text: str, url: str, host: str) -> bool:
     """Return whether the first host that a link's text names is not the one it opens."""
     if text == url:
         return False
-    seen = unicodedata.normalize("NFKC", text).translate(_OTHER_DOTS).casefold()
+    seen = unicodedata.normalize("NFKC", text[:_MAX_URL_CHARS]).translate(_OTHER_DOTS).casefold()
     seen = "".join(char for char in seen if unicodedata.category(char) != "Cf")
     for name in _NAMED_HOST.findall(seen):
         last = name.rpartition(".")[2]

@@ -3,6 +3,9 @@
 import asyncio
 import sys
 
+from bot.reply.render import render
+from tests.work import QUADRATIC, ratio
+
 
 async def test_time_and_size_of_a_rendered_reply_grow_no_faster_than_the_reply() -> None:
     growth = await asyncio.create_subprocess_exec(
@@ -11,3 +14,10 @@ async def test_time_and_size_of_a_rendered_reply_grow_no_faster_than_the_reply()
     found, _ = await growth.communicate()
     assert found.decode() == ""
     assert growth.returncode == 0
+
+
+def test_a_link_of_marks_takes_linear_time() -> None:
+    """Python sorts the marks over one letter in quadratic time."""
+    marks = "\u0345\u0301\u0316"
+    long, quarter = ("[a" + marks * times + "](https://a.example)" for times in (4_000, 1_000))
+    assert ratio(lambda: render(long), lambda: render(quarter), QUADRATIC) < QUADRATIC
