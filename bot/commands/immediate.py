@@ -47,7 +47,7 @@ Returns a message that still has to be answered in its turn. Raises `StoreError`
 """
 
 _NOT_YOURS = "not_yours"
-_SEEN = "👀"
+_SEEN, _SEEN_S = "👀", 1.0
 
 _MAX_WAITING = 200
 _MAX_TRIES = 5
@@ -99,8 +99,9 @@ class ImmediateActions:
             case IncomingMessage(is_immediate=True):
                 return await self.reword(update)
             case IncomingMessage(kind="command"):  # it waits: let the person see that it came
-                with suppress(TelegramError):
-                    await self.chat.react(update.chat_id, update.message_id, _SEEN)
+                with suppress(TelegramError, TimeoutError):
+                    async with asyncio.timeout(_SEEN_S):  # other updates wait for this one
+                        await self.chat.react(update.chat_id, update.message_id, _SEEN)
             case _ if act := self.acts.get(type(update)):
                 return await act(update)
         return None

@@ -171,7 +171,7 @@ class Intake:
                 await self._check_open(update)
                 if update.is_group and update.album and update.kind != "command":
                     await self._albums.begin(update)
-                elif await self._store(update) is Outcome.WAITS:
+                elif await self._store(update) is Outcome.WAITS and not update.is_group:
                     await self._act(update)
             case AlbumPart():
                 await self._albums.join(update.message)
