@@ -114,4 +114,6 @@ class DueReminders:
             if task.person != pressed.sender.id:
                 raise NotConfirmed("not_yours")
             await self._reminders.cancel(conversation, id_)
+        elif not pressed.asked_at:  # the button may belong to another topic
+            raise ShownOnTop("clear.expired")
         raise ShownOnTop("reminders.task_stopped")

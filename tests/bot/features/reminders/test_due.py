@@ -90,9 +90,13 @@ async def test_only_its_person_stops_a_task(memory: Memory) -> None:
     )
     with pytest.raises(NotConfirmed):
         await tasks_of(memory).stop(pressed, HERE, TASK.id)
+    pressed = replace(pressed, sender=Sender(ANN, "Ann"), asked_at=time.time())
     for _ in range(2):
         with pytest.raises(ShownOnTop):
-            await tasks_of(memory).stop(replace(pressed, sender=Sender(ANN, "Ann")), HERE, TASK.id)
+            await tasks_of(memory).stop(pressed, HERE, TASK.id)
+    with pytest.raises(ShownOnTop) as unknown:  # Telegram no longer gives the button's topic
+        await tasks_of(memory).stop(replace(pressed, asked_at=0), HERE, TASK.id)
+    assert unknown.value.key == "clear.expired"
     assert await memory.work.list_open(HERE) == []
 
 
