@@ -81,7 +81,9 @@ class Permits:
         """
         first = opened.entries[0]
         person = first.sender_id if first.sender_id > 0 else _NAMELESS
-        if is_only_sent or opened.is_stopped:
+        if opened.is_stopped:  # never deferred: only this run knows what the person saw of it
+            return self._hold(opened, [("turns", person)])
+        if is_only_sent:
             return self._taken(opened, [("short", person)])
         # An entry that is answered alone can be a command or a file.
         sent = [
@@ -107,6 +109,9 @@ class Permits:
                 if len(waiting) < _MAX_WAITING:
                     waiting[opened.lease.conversation] = None
                 return False
+        return self._hold(opened, needed)
+
+    def _hold(self, opened: OpenTurn, needed: list[_Permit]) -> bool:
         self._under_way.update(needed)
         self._held[opened.run] = needed
         return True
@@ -124,7 +129,7 @@ class Permits:
         woken: dict[Scope, None] = {}
         for permit in done:
             waiting = self._waiting.get(permit, {})
-            for conversation in list(waiting)[: self._free(permit)]:
+            for conversation in list(waiting)[: max(0, self._free(permit))]:
                 woken[conversation] = waiting.pop(conversation)
             if not waiting:
                 self._waiting.pop(permit, None)

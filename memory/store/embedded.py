@@ -73,6 +73,7 @@ class EmbeddedValkey:
         self._log = self._data_dir / "valkey.log"
         self._lock: BinaryIO | None = None
         self._server: subprocess.Popen[bytes] | None = None
+        self._changing = threading.Lock()  # held while the server is replaced
 
     def start(self) -> str:
         """Start the server, wait until it answers, and return its `unix://` address.
@@ -104,7 +105,8 @@ class EmbeddedValkey:
     def stop(self) -> None:
         """Stop the server, which first writes everything to disk; do nothing without a server."""
         atexit.unregister(self.stop)
-        server, self._server = self._server, None
+        with self._changing:
+            server, self._server = self._server, None
         if server:
             server.terminate()
             try:
@@ -121,12 +123,16 @@ class EmbeddedValkey:
         while server := self._server:
             status = server.wait()
             time.sleep(AGAIN_AFTER_S)
-            if self._server is not server:
-                return
-            log.error("the embedded Valkey ended and is started again", status=status)
-            with _locked(self._data_dir / "server.lock", timeout_s=STOP_TIMEOUT_S) as lock:
-                # It cannot end with this process: other threads make `preexec_fn` unsafe.
-                self._server = self._spawn(binary, path, lock, None)
+            with (
+                self._changing,
+                contextlib.suppress(OSError, EmbeddedError),
+            ):  # then it is tried again
+                if self._server is not server:
+                    return
+                log.error("the embedded Valkey ended and is started again", status=status)
+                with _locked(self._data_dir / "server.lock", timeout_s=STOP_TIMEOUT_S) as lock:
+                    # It cannot end with this process: other threads make `preexec_fn` unsafe.
+                    self._server = self._spawn(binary, path, lock, None)
 
     def _spawn(
         self, binary: Path, path: str, lock: BinaryIO, in_child: Callable[[], None] | None
@@ -144,7 +150,7 @@ class EmbeddedValkey:
                 stderr=log,
                 pass_fds=[lock.fileno()],
                 start_new_session=True,  # Ctrl-C is for the bot, which then stops the server
-                preexec_fn=in_child,  # noqa: PLW1509 - there are no other threads yet
+                preexec_fn=in_child,  # noqa: PLW1509 - only if there are no other threads yet
                 umask=0o077,
             )
 

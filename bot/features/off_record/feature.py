@@ -22,7 +22,7 @@ _MAX_S = 86_400
 _END_EVERY_S = 10.0
 # How people say a time in our languages: "30m", "5 minutes", "for an hour", "eine halbe Stunde".
 _UNITS_S = {
-    60: r"m|min\w*|мин\w*|хв\w*|دقیقه|(?:se)?menit|dakika|dk",
+    60: r"m|min(?:s|ut\w*)?|мин\w*|хв\w*|دقیقه|(?:se)?menit|dakika|dk",
     1_800: r"half an hour|halbe stunde|demi-heure|media hora|mezz['’]ora|meia hora|полчаса"
     r"|півгодини|نیم ساعت|setengah jam|yarım saat",
     3_600: r"h|hours?|hrs?|std|stunden?|heures?|h?or[ae]s?|ч|час\w*|годин\w*|ساعت|(?:se)?jam|saat",

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -122,9 +123,17 @@ def test_a_server_that_is_killed_is_started_again(
     data_dir: Path, valkey: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the fix, the bot ran on without a store until somebody restarted it."""
+    spawn, failures = EmbeddedValkey._spawn, iter([True, False])
+
+    def failing_once(*given: Any) -> Any:
+        if next(failures, False):
+            raise OSError("out of memory")
+        return spawn(*given)
+
     monkeypatch.setattr(embedded, "AGAIN_AFTER_S", 0)
     path = socket_of(valkey.start())
     assert ask(path, b"SET k v") == b"+OK\r\n"
+    monkeypatch.setattr(EmbeddedValkey, "_spawn", failing_once)
     for _ in range(2):
         server = valkey._server
         assert server

@@ -157,3 +157,7 @@ def test_each_time_that_the_refusal_shows_is_understood(language: str) -> None:
 def test_a_time_is_understood_as_people_write_it(minutes: int, said: str) -> None:
     found = {each: duration_s(each) for each in said.split("|")}
     assert found == dict.fromkeys(found, 60 * minutes)
+
+
+def test_a_week_is_not_understood_as_minutes() -> None:
+    assert duration_s("1 minggu") == 0

@@ -121,18 +121,30 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
     assert Scope.of_chat(2) in woken
 
 
-async def test_what_no_model_answers_needs_another_permit_of_its_person() -> None:
+async def test_what_only_has_to_be_sent_needs_another_permit_of_its_person() -> None:
     """Such a turn may wait 20 s until its chat takes a message, and one person has many chats.
 
     Before the fix, 240 commands in 12 groups kept another person waiting for 35 s.
     """
     permits, words = Permits(1, no_wake), raw.inbound(raw.message("hi"))
     assert permits.take(turn(1, 1, words))
-    stored, stopped = turn(2, 1, words), replace(turn(3, 1, words), is_stopped=True)
+    stored, other = turn(2, 1, words), turn(3, 1, words)
     assert permits.take(stored, is_only_sent=True)
-    assert not permits.take(stopped)
+    assert not permits.take(other, is_only_sent=True)
     await permits.end(stored.run)
+    assert permits.take(other, is_only_sent=True)
+
+
+async def test_a_stopped_turn_goes_on_at_once_and_counts_as_an_answer() -> None:
+    """Only its run knows what the person has seen of the answer."""
+    permits, words = Permits(1, no_wake), raw.inbound(raw.message("hi"))
+    first, stopped = turn(1, 1, words), replace(turn(2, 1, words), is_stopped=True)
+    assert permits.take(first)
     assert permits.take(stopped)
+    await permits.end(first.run)
+    assert not permits.take(turn(3, 1, words))
+    await permits.end(stopped.run)
+    assert permits.take(turn(3, 1, words))
 
 
 async def test_a_run_that_has_lost_its_lease_gives_its_permit_back() -> None:
