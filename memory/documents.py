@@ -22,7 +22,6 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased, Trust
 from memory.store.keys import Scope
-from memory.store.store import Store
 from memory.text.sentences import cut_before, sentences
 from memory.text.tokens import TokenCounter
 
@@ -212,6 +211,7 @@ class PutResult:
     replaced: int = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """Puts, lists and removes the documents of scopes.
 
@@ -221,9 +221,7 @@ class Library:
     between, the next put erases them. Documents of a namespace do not expire.
     """
 
-    def __init__(self, store: Store, scopes: Scopes) -> None:
-        self._store = store
-        self.scopes = scopes
+    scopes: Scopes
 
     async def put(
         self, scope_memory: ScopeMemory, origin: Origin, passages: Sequence[Section]
@@ -252,7 +250,8 @@ class Library:
             )
             # Schedule embedding before writing; a schedule without new text does no harm.
             due, tag = time.time() + LEARN_LATE_S, scope_memory.scope.tag
-            await self._store.client.call("ZADD", self._store.keys.learning, due, tag)
+            store = self.scopes.store
+            await store.client.call("ZADD", store.keys.learning, due, tag)
             await self.scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
             scope_memory = await self.scopes.read(scope_memory.scope)
         # After a crash between writing and erasing, the next put erases the old passages.

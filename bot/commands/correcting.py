@@ -34,7 +34,7 @@ class MemoryDeletion:
         self._correcting = memory.correcting
         self._forgetting = memory.forgetting
         self._scopes = memory.scopes
-        self._library = Library(memory.store, memory.scopes)
+        self._library = Library(memory.scopes)
 
     async def senders(self, conversation: Scope, code: str) -> set[int]:
         """Return who said what a memory rests on; empty if it rests on everybody's words.

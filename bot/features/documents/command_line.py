@@ -120,7 +120,7 @@ async def _ingest(settings: Settings, redis: str, request: IngestRequest) -> int
 
 async def ingest(memory: Memory, request: IngestRequest) -> int:
     """Store or remove the requested documents, embed new passages; return the exit status."""
-    library = Library(memory.store, memory.scopes)
+    library = Library(memory.scopes)
     counts = Counter[str]()
     for name, file in request.files():
         if request.removes:

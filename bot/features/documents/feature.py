@@ -56,7 +56,7 @@ MAX_PASSAGES = 1_500
 def feature(services: Services) -> Feature:
     """Return the feature."""
     settings, memory, sentences = services.settings, services.memory, services.sentences
-    library = Library(memory.store, memory.scopes)
+    library = Library(memory.scopes)
     listed = PagedList(DocumentList(library, sentences, services.access), sentences)
     page_text = partial(text_of_page, services.models.chats[0]) if settings.uses_vision else None
     upload = UploadStep(services.files, memory, page_text, sentences, services.learn)
@@ -190,7 +190,7 @@ class UploadStep:
             raise NotRead("too_long")
         if len(cut) > room_of(here, but=name):
             raise NotRead("full")
-        library = Library(self.memory.store, self.memory.scopes)
+        library = Library(self.memory.scopes)
         return await library.put(here, origin, cut), scanned
 
 

@@ -193,7 +193,7 @@ class Importing:
             origin = Origin(
                 free, nbytes=file.nbytes, sender_id=sender_id, imported_from=found.source
             )
-            library = Library(self.memory.store, self.memory.scopes)
+            library = Library(self.memory.scopes)
             await library.put(here, origin, found.passages)
         keys = ["import.list_done" if is_list else "import.done"]
         keys += ["import.example"] * bool(found.passages)

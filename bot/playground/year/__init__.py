@@ -193,7 +193,7 @@ class YearFiller:
                 self._report(len(history.messages))
         sections = by_heading(_DOCUMENT.read_text("utf-8"))
         origin = Origin(_DOCUMENT.name, nbytes=_DOCUMENT.stat().st_size, sender_id=here.chat_id)
-        await Library(memory.store, memory.scopes).put(
+        await Library(memory.scopes).put(
             await memory.scopes.read(here), origin, passages(sections, memory.tokens)
         )
         await _learn(memory, here)

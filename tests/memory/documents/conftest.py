@@ -14,4 +14,4 @@ def embedder() -> WordsEmbedder:
 
 @pytest.fixture
 def library(memory: Memory) -> Library:
-    return Library(memory.store, memory.scopes)
+    return Library(memory.scopes)

@@ -391,7 +391,7 @@ async def test_a_former_wording_goes_with_its_message(memory: Memory, valkey: st
 
 
 async def test_files_sent_to_a_group_go_with_their_sender(memory: Memory, valkey: str) -> None:
-    library = Library(memory.store, memory.scopes)
+    library = Library(memory.scopes)
     for name, sender in (("anns.txt", ANN), ("bobs.txt", BOB)):
         scope_memory = await memory.scopes.read(GROUP)
         passages = [Section(f"{CANARY if sender == ANN else 'boat'} says {name}")]
