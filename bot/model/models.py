@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from bot.model.call import ChatModel, ModelObserver, Posts
 from bot.model.chat_model import ChatParameters, OpenAIChatModel, ResilientChatModel
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
+from bot.model.openai_client import RETRIES, load_sdk, open_client
 from bot.model.resilience import CircuitBreaker, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from config.settings import Settings
@@ -28,7 +28,7 @@ class Models:
     # The first one answers people. The last one, which may be the memory model, describes pictures.
     chats: Sequence[ChatModel]
     internal: InternalModel  # makes internal calls
-    embedder: Embedder | None
+    embedder: Embedder | None  # None if it is off
     conditions: Sequence[ModelCondition]  # tell which models fail
     client: Posts  # further models are on its connections
     # Prepares what the first call needs, after so many seconds.
@@ -85,27 +85,20 @@ async def open_models(
         if name != settings.openai_model:
             parameters = ChatParameters(settings.reply_tokens, reasoning)
             describing = [OpenAIChatModel(client, name, first_limit_s, parameters)]
+        embedder = None
+        if (model := settings.openai_embedding_model) is not None:
+            key, timeout_s = secret_of(settings.openai_embedding_api_key), _EMBEDDING_TIMEOUT_S
+            other = client.to(settings.openai_embedding_base_url, key, timeout_s)
+            dimensions = settings.openai_embedding_dimensions
+            embedder = OpenAIEmbedder(other, model, dimensions, timeout_s, vectors)
         yield Models(
             (chat, *describing),
             InternalCalls(internals, learning),
-            _embedder(settings, client, vectors),
+            embedder,
             (answers, learning, vectors),
             client,
             load_sdk,
         )
-
-
-def _embedder(
-    settings: Settings, client: ModelClient, condition: ModelCondition
-) -> OpenAIEmbedder | None:
-    """Return the embedder, on its own server; None if it is off."""
-    model = settings.openai_embedding_model
-    if model is None:
-        return None
-    key = secret_of(settings.openai_embedding_api_key)
-    other = client.to(settings.openai_embedding_base_url, key, _EMBEDDING_TIMEOUT_S)
-    dimensions = settings.openai_embedding_dimensions
-    return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, condition)
 
 
 def chat_parameters(settings: Settings) -> ChatParameters:

@@ -102,7 +102,8 @@ class ModelClient:
 
     def model(self, name: str) -> ServedModel:
         """Return what is known about a model; the same object for the same name."""
-        return self._models.setdefault(name, ServedModel(name, self.base_url, self._api))
+        origin = f"{self.base_url} {name}"
+        return self._models.setdefault(name, ServedModel(name, origin, self._api))
 
     def to(
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"

@@ -74,16 +74,15 @@ class Accepted:
     sees: bool = True  # it may take pictures
 
 
+@dataclass(slots=True, eq=False)
 class ServedModel:
-    """One model of one server; `origin` names both."""
+    """One model of one server."""
 
-    def __init__(self, name: str, base_url: str, server: ServerApi) -> None:
-        self.name = name
-        self.origin = f"{base_url} {name}"
-        self.reasons = False
-        """Whether an answer has cost tokens that were not shown."""
-        self._server = server
-        self._known: Accepted | None = None
+    name: str
+    origin: str  # names the model and its server
+    _server: ServerApi
+    reasons: bool = False  # an answer has cost tokens that were not shown
+    _known: Accepted | None = None
 
     @property
     def accepted(self) -> Accepted:
