@@ -21,7 +21,7 @@ import structlog
 from pydantic import ValidationError
 
 from bot.agent.tool_files import attach
-from bot.model.call import NO_LABELS, CallLabels, ChatModel
+from bot.model.call import CallLabels, ChatModel, ModelRequest
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.prompt.assemble import Prompt, in_thread_if_long
 from memory.behaviors.behavior import FunctionNameClash
@@ -189,7 +189,7 @@ class FunctionsBasedAgent:
     assemble: Callable[[AgentContext], Prompt]  # with the steps of this run so far
     tools: Sequence[ToolDefinition]
     max_steps: int
-    labels: Callable[[AgentContext], CallLabels] = lambda _: NO_LABELS
+    labels: Callable[[AgentContext], CallLabels] = lambda _: CallLabels()
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the tool calls that the model asks for, or its answer; raise `ModelError`.
@@ -199,11 +199,9 @@ class FunctionsBasedAgent:
         must_answer = len(context.completed_steps) >= self.max_steps
         prompt = await in_thread_if_long(self.assemble, context)
         context.used, context.sizes = prompt.used, asdict(prompt.tokens)
+        labels = self.labels(context)
         reply = await self.model.complete(
-            prompt.messages,
-            self.tools,
-            tool_choice="none" if must_answer else "auto",
-            labels=self.labels(context),
+            ModelRequest(prompt.messages, self.tools, "none" if must_answer else "auto", labels)
         )
         context.is_blind = reply.is_blind
         if reply.tool_calls and not must_answer:

@@ -66,9 +66,6 @@ class CallLabels:
         return cls(hashed(tag), hashed(f"person {person}") if person else "")
 
 
-NO_LABELS = CallLabels()
-
-
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What the server billed; zeros if it does not say."""
@@ -98,17 +95,20 @@ class ModelReply:
     is_blind: bool = False  # the model takes no pictures: it answered without those of the prompt
 
 
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a model that answers people is asked for."""
+
+    messages: Sequence[PromptMessage]
+    tools: Sequence[ToolDefinition] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+    labels: CallLabels = CallLabels()
+
+
 class ChatModel(Protocol):
     """Answers a prompt, possibly by asking for tools."""
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
+    async def complete(self, request: ModelRequest) -> ModelReply:
         """Return one complete answer; raise `ModelError` if the model gives none."""
         ...
 
@@ -212,6 +212,16 @@ current_call: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
 """The call that the running task makes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One request to a model server."""
+
+    path: str
+    body: dict[str, Any]
+    silence_s: float | None = None  # for this request, in place of that of the client
+    file: tuple[str, bytes, str] | None = None  # name, content, type; the body becomes form fields
+
+
 class Posts(Protocol):
     """What asks a model with an API of its own, such as one that hears or draws."""
 
@@ -224,13 +234,6 @@ class Posts(Protocol):
         """Return the same for another server."""
         ...
 
-    async def post_whole(
-        self,
-        path: str,
-        body: dict[str, Any],
-        max_bytes: int,
-        silence_s: float | None = None,
-        file: tuple[str, bytes, str] | None = None,
-    ) -> bytes:
+    async def post_whole(self, post: Post, max_bytes: int) -> bytes:
         """Return the whole body of an answer; raise `ModelError`."""
         ...

@@ -11,7 +11,6 @@ from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Literal
 
 import httpx2
 import orjson
@@ -19,12 +18,11 @@ import structlog
 
 from bot.model.call import (
     CHARS_PER_TOKEN,
-    NO_LABELS,
-    CallLabels,
     ChatModel,
     ModelReply,
+    ModelRequest,
     ObservedCall,
-    PromptMessage,
+    Post,
     Usage,
     live_observer,
 )
@@ -49,7 +47,6 @@ from bot.model.wire import (
     Verbosity,
     less_effort,
 )
-from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 
@@ -74,18 +71,6 @@ class ChatParameters:
     service_tier: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What one call asks for; a second attempt has less effort and more tokens."""
-
-    messages: Sequence[PromptMessage]
-    tools: Sequence[ToolDefinition]
-    tool_choice: str
-    labels: CallLabels
-    effort: Effort | None
-    token_factor: int = 1
-
-
 @dataclass(slots=True, eq=False)
 class OpenAIChatModel:
     """One model of one server."""
@@ -105,26 +90,18 @@ class OpenAIChatModel:
         """The API that the next request uses: Responses or chat."""
         return self._served.accepted.dialect.name
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
+    async def complete(self, request: ModelRequest) -> ModelReply:
         """Return one complete answer; raise `ModelError`.
 
         If the answer breaks off, ask again once. If reasoning took the tokens of the answer, ask
         again once with less reasoning and more tokens. The time limit covers all of this.
         """
-        request = _Request(messages, tools, tool_choice, labels, self.parameters.reasoning)
         noted = self.condition.noted() if self.condition else nullcontext()
         with noted, ObservedCall("answer", self.model, self.client) as call:
             first: ModelReply | None = None
             try:
                 async with time_limit(self.timeout_s):
-                    groups = partial(self._groups, request)
+                    groups = partial(self._groups, request, self.parameters.reasoning, 1)
                     stream = partial(self._stream, call)
                     first = reply = await self._served.ask(groups, stream)
                     call.usage += first.usage
@@ -145,18 +122,18 @@ class OpenAIChatModel:
                 # The beginning of an answer is better than none.
                 reply = first
             call.is_reply = not reply.tool_calls
-            is_blind = not self._served.accepted.sees and any(each.pictures for each in messages)
+            has_pictures = any(each.pictures for each in request.messages)
+            is_blind = has_pictures and not self._served.accepted.sees
             return replace(reply, usage=call.usage, is_blind=is_blind)
 
     async def _reason_less(
-        self, request: _Request, first: ModelReply, call: ObservedCall
+        self, request: ModelRequest, first: ModelReply, call: ObservedCall
     ) -> ModelReply:
+        """Ask once more, with less effort and more tokens."""
         log.warning("reasoning took the answer's tokens", model=self.model)
-        request = replace(
-            request, effort=less_effort(request.effort), token_factor=_REASONING_FACTOR
-        )
-        stream = partial(self._stream, call)
-        second = await self._served.ask(partial(self._groups, request), stream)
+        effort = less_effort(self.parameters.reasoning)
+        groups = partial(self._groups, request, effort, _REASONING_FACTOR)
+        second = await self._served.ask(groups, partial(self._stream, call))
         call.usage += second.usage
         self._served.raise_token_limit(_REASONING_FACTOR)
         reply = second if second.text or second.tool_calls or not first.text else first
@@ -164,7 +141,9 @@ class OpenAIChatModel:
             raise AnswerIncomplete("nothing but reasoning", code=CUT_SHORT)
         return reply
 
-    def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
+    def _groups(
+        self, request: ModelRequest, effort: Effort | None, token_factor: int, accepted: Accepted
+    ) -> Sequence[Options]:
         dialect, parameters, labels = accepted.dialect, self.parameters, request.labels
         messages = request.messages
         if not accepted.sees:
@@ -189,11 +168,10 @@ class OpenAIChatModel:
         if parameters.verbosity:
             groups.append({"verbosity": dialect.verbosity(parameters.verbosity)})
         groups.append(dialect.streaming(messages, self._served.origin))
-        effort = request.effort
         if request.tools and accepted.only_without_effort and dialect.name == "chat":
             effort = "none"
         if parameters.reply_tokens:
-            factor = max(request.token_factor, accepted.token_factor)
+            factor = max(token_factor, accepted.token_factor)
             factor *= 1 if effort in (None, "none") else _REASONING_FACTOR
             groups.append(dialect.max_tokens(factor * parameters.reply_tokens))
         if effort:
@@ -215,7 +193,7 @@ class OpenAIChatModel:
             events = EventReader(_MAX_BYTES + max_tokens * _BYTES_PER_TOKEN)
             began = monotonic()
             try:
-                response = await self.client.post(dialect.path, merged(chosen), silence_s)
+                response = await self.client.post(Post(dialect.path, merged(chosen), silence_s))
                 await read_answer(response, events, answer)
                 call.answered()
                 return answer.reply()
@@ -303,18 +281,7 @@ class ResilientChatModel:
     models: Resilient[ChatModel]
     condition: ModelCondition
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
+    async def complete(self, request: ModelRequest) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
         with self.condition.noted():
-            return await self.models.ask(
-                lambda model: model.complete(
-                    messages, tools, tool_choice=tool_choice, labels=labels
-                )
-            )
+            return await self.models.ask(lambda model: model.complete(request))

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import structlog
 
-from bot.model.call import ObservedCall, Usage
+from bot.model.call import ObservedCall, Post, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -88,14 +88,14 @@ class OpenAIEmbedder:
         max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT
         async with time_limit(self.timeout_s):
             try:
-                body = await self.client.post_whole("/embeddings", request, max_bytes)
+                body = await self.client.post_whole(Post("/embeddings", request), max_bytes)
             except ModelRefused as error:
                 if "dimensions" not in request or not error.objects_to("dimensions"):
                     raise
                 log.info("parameter dropped", parameter="dimensions")
                 self._sends_dimensions = False
                 del request["dimensions"]
-                body = await self.client.post_whole("/embeddings", request, max_bytes)
+                body = await self.client.post_whole(Post("/embeddings", request), max_bytes)
 
         try:
             answer = object_of(orjson.loads(body))

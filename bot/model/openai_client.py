@@ -25,7 +25,7 @@ import orjson
 from httpx2 import ByteStream
 
 from bot.http_client import IDLE_S, read_within, trusted
-from bot.model.call import ModelObserver, WhichModel, current_call
+from bot.model.call import ModelObserver, Post, WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
     ContentRefused,
@@ -123,30 +123,20 @@ class ModelClient:
         )
         return client
 
-    async def post(
-        self,
-        path: str,
-        body: dict[str, Any],
-        silence_s: float | None = None,
-        file: tuple[str, bytes, str] | None = None,
-    ) -> httpx2.Response:
-        """Return an answer whose body the caller has to read and close; raise `ModelError`.
-
-        `silence_s` is for this call in place of `timeout_s`. A `file` is its name, content and
-        type; the body is then sent as fields of a form.
-        """
+    async def post(self, post: Post) -> httpx2.Response:
+        """Return an answer whose body the caller has to read and close; raise `ModelError`."""
         await load_sdk()
         openai, unread = _sdk()
-        options: Any = {} if silence_s is None else {"timeout": timeouts(silence_s)}
-        if file is not None:
+        options: Any = {} if post.silence_s is None else {"timeout": timeouts(post.silence_s)}
+        if post.file is not None:
             options["headers"] = {"Content-Type": "multipart/form-data"}
         try:
             stream = await self._client.post(
-                path,
+                post.path,
                 cast_to=object,
-                body=None if file is None else body,
-                content=_json(body) if file is None else None,
-                files=None if file is None else {"file": file},
+                body=None if post.file is None else post.body,
+                content=_json(post.body) if post.file is None else None,
+                files=None if post.file is None else {"file": post.file},
                 options=options,
                 stream=True,
                 stream_cls=unread,
@@ -156,21 +146,14 @@ class ModelClient:
         response: httpx2.Response = stream.response
         return response
 
-    async def post_whole(
-        self,
-        path: str,
-        body: dict[str, Any],
-        max_bytes: int,
-        silence_s: float | None = None,
-        file: tuple[str, bytes, str] | None = None,
-    ) -> bytes:
+    async def post_whole(self, post: Post, max_bytes: int) -> bytes:
         """Return the whole body of an answer; ask again if it breaks off.
 
         Raise `NotAModel` when it is longer than `max_bytes`, or another `ModelError`.
         """
         broken: Exception | None = None
         for _ in range(1 + self.retries):
-            response = await self.post(path, body, silence_s, file)
+            response = await self.post(post)
             try:
                 async with aclosing(response):
                     whole = await read_within(response.aiter_raw(), max_bytes)

@@ -13,7 +13,7 @@ from time import monotonic
 
 import structlog
 
-from bot.model.call import ModelReply, ObservedCall, PromptMessage
+from bot.model.call import ModelReply, ObservedCall, Post, PromptMessage
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -140,7 +140,8 @@ class StructuredModel:
         async def send(dialect: Dialect, chosen: Options) -> tuple[str, ModelReply]:
             mode, began = next(iter(chosen)), monotonic()
             request = {"model": self.model, **dialect.fixed, **merged(chosen)}
-            body = await self.client.post_whole(dialect.path, request, _MAX_BYTES, self.timeout_s)
+            post = Post(dialect.path, request, self.timeout_s)
+            body = await self.client.post_whole(post, _MAX_BYTES)
             answer = dialect.accumulator()
             try:
                 answer.add_whole(object_of(json.loads(body)))

@@ -21,7 +21,7 @@ from typing import Any
 
 import orjson
 
-from bot.model.call import ModelObserver, WhichModel
+from bot.model.call import ModelObserver, Post, WhichModel
 from bot.playground.offline_quotes import SAID, SAYS, Quotes, Remembered, corrects, only_asks
 from memory.text.internal_model import AnswerShape
 
@@ -279,14 +279,7 @@ class OfflineServer:
         """Return itself: there is no other server."""
         return self
 
-    async def post_whole(
-        self,
-        path: str,  # noqa: ARG002 - the port's
-        body: dict[str, Any],  # noqa: ARG002
-        max_bytes: int,  # noqa: ARG002
-        silence_s: float | None = None,  # noqa: ARG002
-        file: tuple[str, bytes, str] | None = None,
-    ) -> bytes:
+    async def post_whole(self, post: Post, max_bytes: int) -> bytes:  # noqa: ARG002 - the port's
         """Return the words of a sound as a transcription, "" if none were typed."""
-        sound = file[1] if file else b""
+        sound = post.file[1] if post.file else b""
         return orjson.dumps({"text": self._typed.get(sha256(sound).digest(), "")})

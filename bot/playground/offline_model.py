@@ -12,15 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from importlib import resources
-from typing import Literal
 from uuid import uuid4
 
 import orjson
 
 from bot.model.call import (
-    NO_LABELS,
-    CallLabels,
     ModelReply,
+    ModelRequest,
     PromptMessage,
     live_observer,
 )
@@ -43,7 +41,6 @@ from bot.playground.offline_quotes import (
 from bot.turn.notes import QUESTION_ALONE
 from bot.turn.request import PHOTO_MARK
 from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.search.question import named_days, relative_periods, tells_time
 from memory.search.words import CLAIMED_BY, LANGUAGES, asked_words_of, script_of, words_of
@@ -140,16 +137,10 @@ class OfflineChatModel:
         zones = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
         self._zones = {zone.split("/")[-1].replace("_", " ").casefold(): zone for zone in zones}
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,  # noqa: ARG002 - the port's
-    ) -> ModelReply:
+    async def complete(self, request: ModelRequest) -> ModelReply:
         """Return tool calls if the question needs a tool, else the answer."""
         await asyncio.sleep(self._pause_s)
+        messages = request.messages
         pictures, asked = messages[-1].pictures, messages[-1].content
         if pictures and asked in (PICTURE_QUESTION, PAGE_QUESTION):
             seen = [] if asked == PAGE_QUESTION else [description_of(p) for p in pictures]
@@ -157,7 +148,7 @@ class OfflineChatModel:
             words = seen[0] if len(seen) == 1 else many
             return ModelReply(words, (), "stop", is_blind=not words)
         question = OfflineQuestion(messages, self._writers())
-        names = {tool.name for tool in tools} if tool_choice == "auto" else set()
+        names = {each.name for each in request.tools if request.tool_choice == "auto"}
         calls = () if question.results else tuple(self._calls(question, names))
         if not calls and not question.results and _SEARCH in names:
             calls = tuple(_call(_SEARCH, **search) for search in _searches(question))

@@ -11,7 +11,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from bot.model.call import ModelReply, PromptMessage
+from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import AnswerIncomplete, ModelError, NotAModel
@@ -69,7 +69,7 @@ def end(reason: str) -> bytes:
 async def ask(base_url: str, api: str = "chat") -> ModelReply:
     async with open_client(base_url, None, 5, api=api) as client:  # type: ignore[arg-type]
         model = OpenAIChatModel(client, "gpt-test", LIMIT_S, ChatParameters(REPLY_TOKENS))
-        return await model.complete(HELLO, ())
+        return await model.complete(ModelRequest(HELLO))
 
 
 @cache

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Literal
 from zlib import crc32
 
-from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.call import ModelReply, ModelRequest
 from memory.behaviors.tool import ToolDefinition
 from memory.text.internal_model import AnswerShape
 
@@ -66,17 +66,9 @@ class ScriptedChatModel:
         self._latency_s = latency_s
         self.answer = ""
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
+    async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the answer; it never calls tools."""
-        del tool_choice, labels
-        pieces = (_as_json(tools), *(message.content for message in messages))
+        pieces = (_as_json(request.tools), *(message.content for message in request.messages))
         self._tape.note("main", "", pieces, self.answer)
         await asyncio.sleep(self._latency_s)
         return ModelReply(self.answer, (), "stop")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.model.call import ModelReply, PromptMessage
+from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.request_forms import Api
@@ -48,11 +48,11 @@ def named(dialect: Dialect) -> str:
 
 async def turn(model: OpenAIChatModel) -> ModelReply:
     """Ask, hand in the results of both calls, and return the answer."""
-    first = await model.complete(QUESTION, TOOLS)
+    first = await model.complete(ModelRequest(QUESTION, TOOLS))
     assert first.tool_calls == CALLS
     said = PromptMessage("assistant", first.text, tool_calls=CALLS, reasoning=first.reasoning)
     results = [PromptMessage("tool", "7", tool_call_id=call.id) for call in CALLS]
-    return await model.complete((*QUESTION, said, *results), TOOLS)
+    return await model.complete(ModelRequest((*QUESTION, said, *results), TOOLS))
 
 
 async def answer_and_fill(client: ModelClient, name: str) -> None:

@@ -15,7 +15,7 @@ import orjson
 from pydantic import BaseModel
 
 from bot.features.check.known_servers import OTHER, KnownServer, recognize
-from bot.model.call import ChatModel, ModelReply, PromptMessage
+from bot.model.call import ChatModel, ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.model.models import chat_parameters
@@ -120,7 +120,7 @@ async def check_second(settings: Settings) -> Rows:
 async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
     what, began = "Model stream", time.perf_counter()
     try:
-        reply = await model.complete(_prompt("Reply with the word: ready"), ())
+        reply = await model.complete(ModelRequest(_prompt("Reply with the word: ready")))
     except ModelError as error:
         return trouble(what, error, **known.words)
     seconds = time.perf_counter() - began
@@ -134,7 +134,7 @@ async def _tool_call(model: ChatModel, known: KnownServer) -> Row:
     question = "Note the color blue: call the tool note_color."
     hint = known.tools or "another model may call tools, or an option of the server may allow it"
     try:
-        reply = await model.complete(_prompt(question), (_NOTE_COLOR,))
+        reply = await model.complete(ModelRequest(_prompt(question), (_NOTE_COLOR,)))
     except ModelError as error:
         row = trouble(what, error, **known.words)
         is_refused = isinstance(error, ModelRefused) and error.may_concern_parameters
@@ -195,7 +195,7 @@ async def whole_prompt(
     messages = [*front, *_talk(tokens, tokens_left), *end]
     sent = messages_tokens(tokens.count, messages)
     try:
-        reply = await model.complete(messages, ())
+        reply = await model.complete(ModelRequest(messages))
     except ContextTooLong:
         return Row(_WHAT, "fail", f"the model does not take {sent} tokens", _advice(known))
     except ModelError as error:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.model.call import ChatModel, PromptMessage, watching
+from bot.model.call import ChatModel, ModelRequest, PromptMessage, watching
 from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PIXELS
 from bot.parsing.processes import Parser, parse
@@ -41,7 +41,7 @@ async def text_of_page(model: ChatModel, page: Picture) -> str | None:
         PromptMessage("user", PAGE_QUESTION, pictures=(page,)),
     )
     with watching(lambda _: None):
-        reply = await model.complete(messages, ())
+        reply = await model.complete(ModelRequest(messages))
     return None if reply.is_blind else reply.text.strip(" -\n")
 
 

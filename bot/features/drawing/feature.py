@@ -14,7 +14,7 @@ from pydantic import Field
 from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
-from bot.model.call import ObservedCall, Posts, Usage
+from bot.model.call import ObservedCall, Post, Posts, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -99,7 +99,7 @@ class Drawer:
 
     async def _post(self, body: dict[str, object]) -> bytes:
         # The time limit ends a call before its silence does, so nothing is drawn twice.
-        return await self.client.post_whole(_PATH, body, _MAX_BYTES, silence_s=2 * self.timeout_s)
+        return await self.client.post_whole(Post(_PATH, body, 2 * self.timeout_s), _MAX_BYTES)
 
 
 def draw_picture_tool(drawer: Drawer) -> Tool[DrawPictureArguments]:

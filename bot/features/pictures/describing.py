@@ -12,7 +12,7 @@ from operator import attrgetter
 import structlog
 from pydantic import Field
 
-from bot.model.call import ChatModel, PromptMessage, watching
+from bot.model.call import ChatModel, ModelRequest, PromptMessage, watching
 from bot.model.model_errors import ModelError, reason_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
@@ -135,7 +135,7 @@ class DescribingAgent:
         """Return what a model says; one that cannot see is not asked again."""
         while self._models:
             try:
-                reply = await self._models[-1].complete(messages, ())
+                reply = await self._models[-1].complete(ModelRequest(messages))
             except ModelError as error:
                 log.warning("picture not described", **reason_of(error))
                 return ""

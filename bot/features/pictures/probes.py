@@ -6,7 +6,7 @@ from io import BytesIO
 from PIL import Image
 
 from bot.features.pictures.settings import PictureSettings
-from bot.model.call import PromptMessage
+from bot.model.call import ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
@@ -38,7 +38,7 @@ async def _photos(settings: PictureSettings) -> Rows:
     async with open_client(settings.openai_base_url, key, _TIMEOUT_S, api=api) as client:
         try:
             reply = await OpenAIChatModel(client, name, _TIMEOUT_S, parameters).complete(
-                messages, ()
+                ModelRequest(messages)
             )
         except ModelError as error:
             yield replace(trouble(_WHAT, error), verdict="warn")

@@ -11,7 +11,7 @@ from math import ceil
 
 import orjson
 
-from bot.model.call import ObservedCall, Posts, Usage
+from bot.model.call import ObservedCall, Post, Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import object_of, usage_of
 from bot.reply.parts import well_formed
@@ -70,7 +70,7 @@ class Transcriber:
         file = (f"voice.{ending}", sound, _TYPES[ending][0])
         with ObservedCall("transcription", self.model, self.client, length) as call:
             async with time_limit(self.timeout_s):
-                body = await self.client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
+                body = await self.client.post_whole(Post(_PATH, fields, file=file), _MAX_BYTES)
             try:
                 answer = object_of(orjson.loads(body))
                 text = str(answer["text"])
@@ -114,13 +114,11 @@ class Speaker:
 
     async def sound(self, text: str) -> bytes:
         """Return a text spoken, as OGG with Opus, within `timeout_s`; raise `ModelError`."""
-        body = {"model": self.model, "voice": self.voice, "input": text}
+        body = {"model": self.model, "voice": self.voice, "input": text, "response_format": "opus"}
         spoken = Usage(spoken_chars=len(text))
         with ObservedCall("speech", self.model, self.client, spoken) as call:
             async with time_limit(self.timeout_s):
-                sound = await self.client.post_whole(
-                    _SPEECH_PATH, body | {"response_format": "opus"}, _MAX_SOUND_BYTES
-                )
+                sound = await self.client.post_whole(Post(_SPEECH_PATH, body), _MAX_SOUND_BYTES)
             if not is_opus(sound):
                 raise NotAModel("no OGG with Opus")
             call.usage += spoken

@@ -3,12 +3,11 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import pytest
 
 from bot.agent.agent import CUT_OFF, FunctionsBasedAgent, Toolbox, run_agent
-from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.model_errors import ModelUnavailable
 from bot.prompt.assemble import Prompt, PromptTokens
 from memory.behaviors.context import AgentContext
@@ -30,16 +29,8 @@ class ScriptedModel:
         default_factory=list
     )
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
-        del labels
-        self.asked.append((messages, tools, tool_choice))
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.asked.append((request.messages, request.tools, request.tool_choice))
         return self.replies.popleft() if len(self.replies) > 1 else self.replies[0]
 
 

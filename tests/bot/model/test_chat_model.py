@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from bot.model.call import ModelReply, PromptMessage, Usage, watching
+from bot.model.call import ModelReply, ModelRequest, PromptMessage, Usage, watching
 from bot.model.chat_model import ChatParameters, OpenAIChatModel, read_answer
 from bot.model.completions import ChunkAccumulator
 from bot.model.model_errors import (
@@ -60,7 +60,7 @@ async def either(
 
 
 async def ask(model: OpenAIChatModel) -> ModelReply:
-    return await model.complete(HELLO, ())
+    return await model.complete(ModelRequest(HELLO))
 
 
 # What is sent
@@ -78,9 +78,9 @@ async def test_a_plain_request_has_no_optional_field_except_usage(
 async def test_tool_choice_is_sent_only_with_tools_and_only_to_forbid_them(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
-    await model.complete(HELLO, (), tool_choice="none")
-    await model.complete(HELLO, (CLOCK,))
-    await model.complete(HELLO, (CLOCK,), tool_choice="none")
+    await model.complete(ModelRequest(HELLO, tool_choice="none"))
+    await model.complete(ModelRequest(HELLO, (CLOCK,)))
+    await model.complete(ModelRequest(HELLO, (CLOCK,), tool_choice="none"))
     assert [chat.raw.get("tool_choice") for chat in server.log.chats] == [None, None, "none"]
     assert [chat.tools for chat in server.log.chats] == [(), (CLOCK,), (CLOCK,)]
 
@@ -90,7 +90,7 @@ async def test_steps_are_calls_and_results(model: OpenAIChatModel, server: Model
         PromptMessage("assistant", "Let me look.", tool_calls=(ToolCall("id-1", "clock", "{}"),)),
         PromptMessage("tool", "noon", tool_call_id="id-1"),
     )
-    await model.complete((*HELLO, *steps), (CLOCK,))
+    await model.complete(ModelRequest((*HELLO, *steps), (CLOCK,)))
     assert server.log.chats[0].messages == (*HELLO, *steps)
 
 
@@ -103,7 +103,7 @@ async def test_a_tool_name_that_a_model_made_up_is_sent_in_a_form_that_servers_a
         PromptMessage("assistant", "", tool_calls=(ToolCall("id-1", name, "{}"),)),
         PromptMessage("tool", "Error: there is no such tool", tool_call_id="id-1"),
     )
-    await either.complete((*HELLO, *steps), (CLOCK,))
+    await either.complete(ModelRequest((*HELLO, *steps), (CLOCK,)))
     assert server.log.refusals == []
     sent = server.log.chats[0].messages[2].tool_calls[0].name
     assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", sent)
@@ -120,7 +120,7 @@ async def test_a_server_that_leaves_fields_out_is_understood(
         server.faults.add(quirk, times=None)
     assert (await ask(model)).text == TEXT
     script.then(Reply("Let me see.", CALLS))
-    reply = await model.complete(HELLO, (CLOCK,))
+    reply = await model.complete(ModelRequest(HELLO, (CLOCK,)))
     assert (reply.text, reply.tool_calls) == ("Let me see.", CALLS)
     assert len(server.log.calls) == 2
 
@@ -148,7 +148,7 @@ async def test_after_a_temporary_failure_or_half_an_answer_the_model_is_asked_ag
     half = [Reply("This will not be heard to its end.", CALLS)] * isinstance(trouble, StreamBreak)
     script.then(*half, "The whole answer.")
     server.faults.add(trouble)
-    reply = await either.complete(HELLO, (CLOCK,))
+    reply = await either.complete(ModelRequest(HELLO, (CLOCK,)))
     assert (reply.text, reply.tool_calls) == ("The whole answer.", ())
     server.faults.add(trouble, times=None)
     with pytest.raises(error):
@@ -355,7 +355,7 @@ async def test_a_stopped_prompt_counts_about_a_thousand_tokens_for_each_picture(
     model = OpenAIChatModel(client, "gpt-test", timeout_s=1)
     picture = Picture(0, b"x" * 100_000, "image/png", 8, 8)
     with pytest.raises(ModelUnavailable):
-        await model.complete([PromptMessage("user", "look", pictures=(picture,) * 2)], ())
+        await model.complete(ModelRequest([PromptMessage("user", "look", pictures=(picture,) * 2)]))
     assert 2_000 < reports[0].usage.prompt_tokens < 2_100
 
 

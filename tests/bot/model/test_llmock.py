@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from bot.model.call import ModelReply, PromptMessage
+from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ModelUnavailable
 from bot.model.openai_client import open_client
@@ -57,7 +57,7 @@ async def play(admin: httpx2.AsyncClient, **behavior: object) -> None:
 async def ask(llmock_url: str, timeout_s: float = 10) -> ModelReply:
     async with open_client(f"{llmock_url}/v1", None, timeout_s) as client:
         model = OpenAIChatModel(client, "gpt-4.1-mini", timeout_s)
-        return await model.complete([PromptMessage("user", "hello")], ())
+        return await model.complete(ModelRequest([PromptMessage("user", "hello")]))
 
 
 async def check_verdict(admin: httpx2.AsyncClient) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 
+from bot.model.call import ModelRequest, Post
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import (
     AnswerUnreadable,
@@ -41,7 +42,7 @@ async def test_a_server_may_need_no_key_and_a_newline_after_a_key_is_ignored(
 ) -> None:
     server.dialect = Dialect(api_key=needed)
     async with open_client(server.base_url, key, timeout_s=60) as client:
-        reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
+        reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(ModelRequest(HELLO))
     assert reply.finish_reason == "stop"
 
 
@@ -49,7 +50,7 @@ async def test_a_wrong_key_is_refused_and_not_shown(server: ModelApiServer) -> N
     server.dialect = Dialect(api_key="sk-good")
     async with open_client(server.base_url, "sk-forgotten", timeout_s=60) as client:
         with pytest.raises(ModelRefused) as caught:
-            await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
+            await OpenAIChatModel(client, "m", timeout_s=60).complete(ModelRequest(HELLO))
     assert str(caught.value) == "AuthenticationError 401"
 
 
@@ -64,9 +65,9 @@ async def test_a_request_is_let_go_without_the_garbage_collector(
         try:
             if file:
                 form = {"model": "ears", "response_format": "json"}
-                await client.post_whole("/audio/transcriptions", form, 2**10, file=file)
+                await client.post_whole(Post("/audio/transcriptions", form, file=file), 2**10)
             else:
-                await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
+                await OpenAIChatModel(client, "m", timeout_s=60).complete(ModelRequest(HELLO))
             held = [each for each in gc.get_objects() if isinstance(each, httpx2.Request)]
             assert [each for each in held if each is not REQUEST] == []
         finally:

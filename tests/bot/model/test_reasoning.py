@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.model.call import ModelRequest
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
@@ -52,9 +53,9 @@ async def test_an_answer_lost_to_reasoning_is_asked_for_once_more_with_less_reas
 ) -> None:
     script.then(lost, "The answer.", "Another.")
     model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
-    reply = await model.complete(HELLO, ())
+    reply = await model.complete(ModelRequest(HELLO))
     assert (reply.text, reply.finish_reason) == ("The answer.", "stop")
-    await model.complete(HELLO, ())
+    await model.complete(ModelRequest(HELLO))
     assert efforts(server) == ["", "low", ""]
     assert token_limits(server) == [100, 1600, 400]
 
@@ -62,9 +63,9 @@ async def test_an_answer_lost_to_reasoning_is_asked_for_once_more_with_less_reas
 async def test_the_usage_is_the_sum_of_both_requests(client: ModelClient, script: Scripted) -> None:
     script.then(LOST, "The answer.")
     model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100, "high"))
-    usage = (await model.complete(HELLO, ())).usage
+    usage = (await model.complete(ModelRequest(HELLO))).usage
     script.then("The answer.")
-    alone = (await model.complete(HELLO, ())).usage
+    alone = (await model.complete(ModelRequest(HELLO))).usage
     assert usage.prompt_tokens == 2 * alone.prompt_tokens
     assert usage.completion_tokens == alone.completion_tokens + usage.reasoning_tokens
     assert usage.reasoning_tokens > 0
@@ -78,7 +79,7 @@ async def test_the_lower_effort_depends_on_the_setting(
 ) -> None:
     script.then(LOST, "The answer.")
     parameters = ChatParameters(100, first)  # type: ignore[arg-type]
-    await OpenAIChatModel(client, "gpt-test", 10, parameters).complete(HELLO, ())
+    await OpenAIChatModel(client, "gpt-test", 10, parameters).complete(ModelRequest(HELLO))
     assert efforts(server) == [first, then]
 
 
@@ -88,10 +89,10 @@ async def test_the_beginning_of_an_answer_is_better_than_none_and_reasoning_is_n
     script.then(CUT, LOST, LOST, LOST)
     reports = reports_of(client)
     model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
-    reply = await model.complete(HELLO, ())
+    reply = await model.complete(ModelRequest(HELLO))
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     with pytest.raises(AnswerIncomplete):
-        await model.complete(HELLO, ())
+        await model.complete(ModelRequest(HELLO))
     assert [report.usage.reasoning_tokens > 0 for report in reports] == [True] * 2
 
 
@@ -104,11 +105,11 @@ async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_lo
     server.faults.add(trouble, times=None, when=_has_less_effort)
     reports = reports_of(client)
     model = OpenAIChatModel(client, "gpt-test", limit_s, ChatParameters(100))
-    reply = await model.complete(HELLO, ())
+    reply = await model.complete(ModelRequest(HELLO))
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     script.then(LOST)
     with pytest.raises(ModelError) as caught:
-        await model.complete(HELLO, ())
+        await model.complete(ModelRequest(HELLO))
     assert [report.error for report in reports] == [None, caught.value]
     assert reports[1].usage.reasoning_tokens > 0
 
@@ -127,7 +128,7 @@ async def test_an_answer_not_lost_to_reasoning_is_not_asked_for_again(
 ) -> None:
     script.then(said)
     reply = await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(
-        HELLO, (CLOCK,)
+        ModelRequest(HELLO, (CLOCK,))
     )
     assert reply.text == said.text
     assert len(server.log.chats) == 1
@@ -139,7 +140,7 @@ async def test_a_model_with_high_effort_may_be_silent_at_first(
     script.then(Reply("At last.", thinking_s=0.3), Reply("At last.", thinking_s=0.3))
     async with open_client(server.base_url, "any", 0.1, api="responses") as client:
         model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100, "high"))
-        assert (await model.complete(HELLO, ())).text == "At last."
+        assert (await model.complete(ModelRequest(HELLO))).text == "At last."
     assert len(server.log.chats) == 1
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bot.model.call import CallLabels
+from bot.model.call import CallLabels, ModelRequest
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
@@ -88,7 +88,7 @@ async def test_a_server_that_asks_for_responses_gets_them_from_then_on(
     server.faults.add(refusal, times=None, when=is_chat_completion)
     model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
     for _ in range(2):
-        await model.complete(HELLO, TOOLS)
+        await model.complete(ModelRequest(HELLO, TOOLS))
     assert apis(server) == ["chat", "responses", "responses"]
     assert model.api == "Responses"
     found = [line for line in logged if line["event"] == "model answered"]
@@ -100,7 +100,7 @@ async def test_the_api_of_a_server_is_the_same_for_its_other_models_and_for_inte
 ) -> None:
     refusal = ApiError(404, "Invalid URL (POST /v1/chat/completions)")
     server.faults.add(refusal, times=None, when=is_chat_completion)
-    await OpenAIChatModel(client, "gpt-test", timeout_s=60).complete(HELLO, ())
+    await OpenAIChatModel(client, "gpt-test", timeout_s=60).complete(ModelRequest(HELLO))
     script.then(ANSWER, ANSWER)
     for name in ("gpt-test", "gpt-memory"):
         assert await fill(StructuredModel(client, name, timeout_s=60)) == PARTS
@@ -115,7 +115,7 @@ async def test_a_server_without_responses_gets_chat_completions_from_then_on(
         client._api.dialect = ServerApi.of("https://api.openai.com/v1", "auto").dialect
         model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
         for _ in range(2):
-            await model.complete(HELLO, TOOLS)
+            await model.complete(ModelRequest(HELLO, TOOLS))
     assert apis(server) == ["responses", "chat", "chat"]
     assert model.api == "chat"
 
@@ -131,7 +131,7 @@ async def test_a_wrong_address_costs_a_request_of_each_api_and_a_set_api_is_kept
     async with open_client(server.base_url, "any", 10, api=api) as client:  # type: ignore[arg-type]
         model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
         with pytest.raises(ModelRefused):
-            await model.complete(HELLO, ())
+            await model.complete(ModelRequest(HELLO))
     assert apis(server) == asked
     assert model.api.lower() == asked[0]
 
@@ -145,7 +145,7 @@ async def test_a_model_that_takes_no_tools_while_it_reasons_is_asked_over_respon
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)
     for _ in range(2):
-        await model.complete(HELLO, TOOLS)
+        await model.complete(ModelRequest(HELLO, TOOLS))
     assert apis(server) == ["chat", "responses", "responses"]
     assert "reasoning" not in server.log.chats[-1].raw
 
@@ -159,10 +159,10 @@ async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
     parameters = ChatParameters(reasoning=effort)  # type: ignore[arg-type]
     model = OpenAIChatModel(client, "gpt-5.6-luna", 10, parameters)
     for _ in range(2):
-        await model.complete(HELLO, TOOLS)
+        await model.complete(ModelRequest(HELLO, TOOLS))
     assert apis(server) == ["chat", "responses", "chat", "chat"]
     assert [call.raw["reasoning_effort"] for call in server.log.chats[-2:]] == ["none", "none"]
-    await model.complete(HELLO, ())
+    await model.complete(ModelRequest(HELLO))
     assert server.log.chats[-1].raw.get("reasoning_effort") == effort
     assert {"reasoning dropped because of tools"} <= {line["event"] for line in logged}
 
@@ -172,9 +172,9 @@ async def test_with_chat_completions_set_this_costs_one_refusal(server: ModelApi
     async with open_client(server.base_url, "any", 10, api="chat") as client:
         model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)
         for _ in range(2):
-            await model.complete(HELLO, TOOLS)
+            await model.complete(ModelRequest(HELLO, TOOLS))
         other = OpenAIChatModel(client, "gpt-5.4-mini", timeout_s=60)
-        await other.complete(HELLO, ())
+        await other.complete(ModelRequest(HELLO))
     assert apis(server) == ["chat"] * 4
     sent = [chat.raw.get("reasoning_effort") for chat in server.log.chats]
     assert sent[-3:] == ["none", "none", None]
@@ -208,7 +208,7 @@ async def test_a_refused_option_is_left_out_and_the_log_names_its_setting(
     async with open_client(server.base_url, "any", 10, api=api) as client:  # type: ignore[arg-type]
         model = OpenAIChatModel(client, "gpt-test", 10, PARAMETERS)
         for _ in range(2):
-            await model.complete(HELLO, TOOLS, labels=LABELS)
+            await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
     assert len(server.log.calls) == 3
     dropped = [line for line in logged if line["event"] == "parameter dropped"]
     assert [(line["setting"], line["model"]) for line in dropped] == [(setting, "gpt-test")]
@@ -228,7 +228,7 @@ async def test_a_token_limit_refused_by_its_new_name_is_sent_by_the_old_one(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"max_completion_tokens"}))
-    await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(HELLO, ())
+    await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(ModelRequest(HELLO))
     assert server.log.chats[0].raw["max_tokens"] == 100
 
 
@@ -240,9 +240,9 @@ async def test_a_refusal_that_names_nothing_leads_to_plainer_requests(
 
     server.faults.add(ApiError(400, "Bad request"), times=None, when=is_too_much)
     model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
-    await model.complete(HELLO, TOOLS, labels=LABELS)
+    await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
     refusals = len(server.log.calls) - 1
-    await model.complete(HELLO, TOOLS, labels=LABELS)
+    await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
     assert len(server.log.calls) == refusals + 2
 
 
@@ -252,8 +252,8 @@ async def test_a_call_that_fails_in_every_form_changes_no_later_request(
     server.faults.add(ApiError(400, "Bad request"), times=None)
     model = OpenAIChatModel(client, "gpt-test", 10, PARAMETERS)
     with pytest.raises(ModelRefused):
-        await model.complete(HELLO, TOOLS, labels=LABELS)
+        await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
     server.faults.clear()
-    await model.complete(HELLO, TOOLS, labels=LABELS)
+    await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
     sent = server.log.chats[-1].raw
     assert {"prompt_cache_key", "verbosity", "max_completion_tokens", "stream_options"} <= set(sent)

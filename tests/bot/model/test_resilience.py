@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, nullcontext
 
 import pytest
 
-from bot.model.call import ChatModel, ModelReply
+from bot.model.call import ChatModel, ModelReply, ModelRequest
 from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
 from bot.model.model_errors import (
     ContentRefused,
@@ -69,7 +69,7 @@ class Scene:
         self.chat = ResilientChatModel(self.pair, ModelCondition("answers", "OPENAI_MODEL"))
 
     async def ask(self) -> str:
-        return (await self.chat.complete(HELLO, ())).text
+        return (await self.chat.complete(ModelRequest(HELLO))).text
 
     @property
     def asked(self) -> tuple[int, int]:
@@ -98,7 +98,7 @@ async def test_answers_fail_only_if_no_model_answers(scene: Scene, second: str |
     update |= {"fallback_base_url": scene.second.base_url}
     async with open_models(Settings().model_copy(update=update)) as models:
         with nullcontext() if second else pytest.raises(ModelError):
-            await models.chats[0].complete(HELLO, ())
+            await models.chats[0].complete(ModelRequest(HELLO))
         found = (models.conditions[0].failures, models.conditions[0].answered_at > 0)
     assert found == ((0, True) if second else (1, False))
 
@@ -214,7 +214,7 @@ class TimedScene:
     async def ask(self) -> tuple[str, float]:
         """Return which model answered, and after how many seconds."""
         began = self.now()
-        reply = await self._chat.complete(HELLO, ())
+        reply = await self._chat.complete(ModelRequest(HELLO))
         return reply.text, self.now() - began
 
     async def rest(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.call import CallLabels, ModelReply, PromptMessage
+from bot.model.call import CallLabels, ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete
 from bot.model.openai_client import ModelClient, open_client
@@ -32,7 +32,7 @@ def steps(reply: ModelReply) -> tuple[PromptMessage, ...]:
 async def test_a_request_asks_the_server_to_store_nothing(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
-    reply = await model.complete(HELLO, (CLOCK,))
+    reply = await model.complete(ModelRequest(HELLO, (CLOCK,)))
     assert (reply.text, reply.finish_reason) == (TEXT, "stop")
     assert server.log.chats[0].raw == {
         "model": "gpt-test",
@@ -57,7 +57,7 @@ async def test_options_and_labels_have_apis_names(
 ) -> None:
     parameters = ChatParameters(1000, "low", "high", "flex")
     model = OpenAIChatModel(client, "gpt-test", 10, parameters)
-    await model.complete(HELLO, (), labels=CallLabels("c0ffee", "beef"))
+    await model.complete(ModelRequest(HELLO, labels=CallLabels("c0ffee", "beef")))
     sent = server.log.chats[0].raw
     assert sent["reasoning"] == {"effort": "low"}
     assert sent["text"] == {"verbosity": "high"}
@@ -68,7 +68,7 @@ async def test_options_and_labels_have_apis_names(
 
 async def test_text_calls_and_usage_are_read(model: OpenAIChatModel, script: Scripted) -> None:
     script.then(Reply("Let me see.", CALLS, thoughts="Hm. " * 40, cached_tokens=3))
-    reply = await model.complete(HELLO, (CLOCK,))
+    reply = await model.complete(ModelRequest(HELLO, (CLOCK,)))
     assert (reply.text, reply.tool_calls) == ("Let me see.", CALLS)
     assert reply.finish_reason == "tool_calls"
     assert reply.usage.cached_tokens == 3
@@ -83,8 +83,8 @@ async def test_steps_are_sent_back_with_their_reasoning(
     if quirk is not None:
         server.faults.add(quirk, times=None)
     script.then(Reply("Let me see.", CALLS, thoughts="What time is it there?"))
-    first = await model.complete(HELLO, (CLOCK,))
-    reply = await model.complete((*HELLO, *steps(first)), (CLOCK,))
+    first = await model.complete(ModelRequest(HELLO, (CLOCK,)))
+    reply = await model.complete(ModelRequest((*HELLO, *steps(first)), (CLOCK,)))
     assert reply.text == TEXT
     sent = server.log.chats[1].raw["input"]
     assert isinstance(sent, list)
@@ -107,9 +107,9 @@ async def test_the_reasoning_of_another_model_is_not_sent(
     client: ModelClient, model: OpenAIChatModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then(Reply(tool_calls=CALLS, thoughts="Hm."))
-    first = await model.complete(HELLO, (CLOCK,))
+    first = await model.complete(ModelRequest(HELLO, (CLOCK,)))
     other = OpenAIChatModel(client, "gpt-other", timeout_s=60)
-    assert (await other.complete((*HELLO, *steps(first)), (CLOCK,))).text == TEXT
+    assert (await other.complete(ModelRequest((*HELLO, *steps(first)), (CLOCK,)))).text == TEXT
     assert "reasoning" not in str(server.log.chats[1].raw["input"])
 
 
@@ -118,20 +118,20 @@ async def test_a_server_that_encrypts_no_reasoning_is_asked_without_it(
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"include"}))
     script.then(Reply(tool_calls=CALLS, thoughts="Hm."))
-    first = await model.complete(HELLO, (CLOCK,))
-    assert (await model.complete((*HELLO, *steps(first)), (CLOCK,))).text == TEXT
+    first = await model.complete(ModelRequest(HELLO, (CLOCK,)))
+    assert (await model.complete(ModelRequest((*HELLO, *steps(first)), (CLOCK,)))).text == TEXT
     assert len(server.log.refusals) == 1
 
 
 async def test_a_failed_answer_raises_an_error(model: OpenAIChatModel, script: Scripted) -> None:
     script.then(*[Reply("Half", finish_reason="failed")] * 2)
     with pytest.raises(AnswerIncomplete):
-        await model.complete(HELLO, ())
+        await model.complete(ModelRequest(HELLO))
 
 
 async def test_a_models_own_refusal_is_its_answer(model: OpenAIChatModel, script: Scripted) -> None:
     script.then(Reply(refusal="I would rather not."))
-    assert (await model.complete(HELLO, ())).text == "I would rather not."
+    assert (await model.complete(ModelRequest(HELLO))).text == "I would rather not."
 
 
 # Internal calls

@@ -16,7 +16,7 @@ from bot.features.documents.scans import PAGE_QUESTION
 from bot.features.pictures.describing import PICTURE_QUESTION
 from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
-from bot.model.call import PromptMessage, watching
+from bot.model.call import ModelRequest, PromptMessage, watching
 from bot.playground.offline_memory import (
     OfflineInternalModel,
     OfflineServer,
@@ -70,7 +70,9 @@ def prompt(
 async def answer(
     messages: tuple[PromptMessage, ...], tool_choice: Literal["auto", "none"] = "auto"
 ) -> str:
-    reply = await OfflineChatModel(0).complete(messages, TOOLS, tool_choice=tool_choice)
+    reply = await OfflineChatModel(0).complete(
+        ModelRequest(messages, TOOLS, tool_choice=tool_choice)
+    )
     assert reply.tool_calls == ()
     return reply.text
 
@@ -78,7 +80,7 @@ async def answer(
 async def calls(
     messages: tuple[PromptMessage, ...], tools: tuple[ToolDefinition, ...] = TOOLS
 ) -> list[tuple[str, str]]:
-    reply = await OfflineChatModel(0).complete(messages, tools)
+    reply = await OfflineChatModel(0).complete(ModelRequest(messages, tools))
     assert reply.text == ""
     return [(call.name, call.arguments) for call in reply.tool_calls]
 
@@ -121,7 +123,7 @@ async def test_the_time_is_asked_of_the_clock(line: str) -> None:
 )
 async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> None:
     await answer(prompt(asked), "none")
-    reply = await OfflineChatModel(0).complete(prompt(asked), TOOLS)
+    reply = await OfflineChatModel(0).complete(ModelRequest(prompt(asked), TOOLS))
     assert "current_time" not in [call.name for call in reply.tool_calls]
 
 
@@ -218,7 +220,7 @@ async def test_a_statement_is_noted(said: str, heard: str) -> None:
 async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
     is_done = []
     for pause_s in (0, 3_600):
-        waits = OfflineChatModel(pause_s).complete(prompt("Hello"), TOOLS)
+        waits = OfflineChatModel(pause_s).complete(ModelRequest(prompt("Hello"), TOOLS))
         thinking = asyncio.create_task(waits)
         for _ in range(10):
             await asyncio.sleep(0)
@@ -231,7 +233,7 @@ async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
 async def test_a_watcher_sees_an_answer_grow_word_by_word() -> None:
     texts: list[str] = []
     with watching(lambda so_far: texts.append(so_far().text)):
-        counted = await OfflineChatModel(0, 0).complete(prompt("Count to 30"), TOOLS)
+        counted = await OfflineChatModel(0, 0).complete(ModelRequest(prompt("Count to 30"), TOOLS))
     assert counted.text.startswith("1 2 3")
     assert texts[0] == "1 "
     assert texts[-1] == counted.text
@@ -283,7 +285,7 @@ async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_le
     wish, is_known = wish.removeprefix("?"), not wish.startswith("?")
     memory = f"<memory>\n#7 [12 May 2026] {fact}\n#8 [12 May 2026] Oslo\n</memory>\n\n"
     tools = (*TOOLS, ToolDefinition("forget_memory", "", {"type": "object"}))
-    reply = await OfflineChatModel(0).complete(prompt(memory + wish), tools)
+    reply = await OfflineChatModel(0).complete(ModelRequest(prompt(memory + wish), tools))
     called = [orjson.loads(call.arguments) for call in reply.tool_calls]
     assert called == [{"id": 7, "others": []}] * is_known
     if is_known:
@@ -304,11 +306,13 @@ async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_le
 
 async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> None:
     model = OfflineChatModel(0, writers=lambda: ["Anna"])
-    thanks = await model.complete(prompt("Anna: Thanks!"), TOOLS)
+    thanks = await model.complete(ModelRequest(prompt("Anna: Thanks!"), TOOLS))
     assert thanks.text == SAYS["en"]["thanks"]
-    [reminder] = (await model.complete(prompt("Anna: Remind me at 9 to row"), REMINDING)).tool_calls
+    [reminder] = (
+        await model.complete(ModelRequest(prompt("Anna: Remind me at 9 to row"), REMINDING))
+    ).tool_calls
     assert orjson.loads(reminder.arguments)["text"] == "row"
-    noted = await model.complete(prompt("Note: the boat is red"), TOOLS)
+    noted = await model.complete(ModelRequest(prompt("Note: the boat is red"), TOOLS))
     assert noted.text == SAYS["en"]["noted"].format("Note: the boat is red")
 
 
@@ -347,9 +351,9 @@ async def test_the_longest_message_costs_no_more_than_its_beginning_and_its_end(
             count += 1
 
         messages = prompt(text, earlier=EARLIER[:2])
-        await OfflineChatModel(0).complete(messages, TOOLS)
+        await OfflineChatModel(0).complete(ModelRequest(messages, TOOLS))
         sys.setprofile(one_more)
-        await OfflineChatModel(0).complete(messages, TOOLS)
+        await OfflineChatModel(0).complete(ModelRequest(messages, TOOLS))
         sys.setprofile(None)
         return count
 
@@ -417,10 +421,12 @@ async def test_of_a_picture_only_size_and_colors_are_told_and_a_page_is_not_read
     picture = Picture(1, jpeg("blue"), "image/jpeg", 640, 480)
     model, seen = OfflineChatModel(0), "JPEG picture, 640 × 480 pixels"
     for asked, words, is_blind in ((PICTURE_QUESTION, seen, False), (PAGE_QUESTION, "", True)):
-        reply = await model.complete((PromptMessage("user", asked, pictures=(picture,)),), ())
+        reply = await model.complete(
+            ModelRequest((PromptMessage("user", asked, pictures=(picture,)),))
+        )
         assert (reply.text, reply.is_blind) == (words, is_blind)
     shown = PromptMessage("user", "[photo]\n\nOur stamp", pictures=(picture,))
-    reply = await model.complete((*EARLIER, shown), TOOLS)
+    reply = await model.complete(ModelRequest((*EARLIER, shown), TOOLS))
     assert reply.text.startswith(f"I see this: {seen}.\n\nNoted: “Our stamp”")
 
 

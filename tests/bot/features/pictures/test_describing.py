@@ -1,19 +1,16 @@
 """Descriptions of pictures: what they change about an answer, and what not."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import pytest
 
 from bot.features.pictures.describing import DescribingAgent, PictureDescriptions
 from bot.features.pictures.probes import PROBES
-from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.model_errors import ModelUnavailable
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
-from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, ModelApiServer
@@ -29,16 +26,8 @@ class Describer:
         self._is_blind = is_blind
         self.asked: list[PromptMessage] = []
 
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
-        del tools, tool_choice, labels
-        self.asked.append(messages[-1])
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.asked.append(request.messages[-1])
         words = "" if self._is_blind else self._words.pop(0)
         if isinstance(words, Exception):
             raise words
