@@ -9,7 +9,6 @@ from functools import partial
 import structlog
 
 from bot.assistant import (
-    Assistant,
     assistant_of,
     behaviors_of,
     build_commands,
@@ -44,6 +43,7 @@ from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of,
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
 from bot.turn.deliver import Deliverer
+from bot.turn.load import Assistant
 from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from config.settings import Settings
 from config.values import secret_of
@@ -186,7 +186,8 @@ class App:
         erasing = [hook for each in features for hook in each.erasing]
         deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
         commands = build_commands(services, deleting)
-        observe(BotServing(memory, assistant.prompt))
+        within = assistant.within
+        observe(BotServing(memory, lambda context: within(context.conversation).prompt(context)))
         worker = turn_worker(services, assistant, commands.answer)
         has_shares = settings.sends_per_second > 0
         buttons = Buttons(commands.buttons, memory, chat, sentences, has_shares=has_shares)

@@ -1,7 +1,7 @@
 """Builds what answers people: the behaviors, the agent, the commands, and the worker of turns."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
@@ -22,11 +22,11 @@ from bot.operator_classes import (
     replaced_by,
     selector_of,
 )
-from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
-from bot.turn.agent_step import AgentStep, RunTools
+from bot.prompt.assemble import PromptAssembler, PromptBudget, load_system_prompt
+from bot.turn.agent_step import AgentStep
 from bot.turn.answer import Answerer, CommandStep, FileSteps
 from bot.turn.deliver import Deliverer
-from bot.turn.load import ContextLoader
+from bot.turn.load import Assistant, ContextLoader
 from bot.turn.observers import FieldsRefused
 from bot.turn.permits import Permits, QuotaStep
 from bot.turn.revision import RevisionStep
@@ -41,8 +41,7 @@ from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.learning.tool_writes import without_domain
-from memory.scopes.selectors import MessageSelector
-from memory.search.message_search import SearchResult
+from memory.store.keys import Scope
 
 _BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
@@ -92,18 +91,6 @@ def learning_config(services: Services, behaviors: AIContextBehaviorManager) -> 
     return LearningConfig(learning, model, with_domain, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Assistant:
-    """What answers messages. The system message and the tools include those of the `behaviors`."""
-
-    run: RunAgent  # answers the message of a context
-    run_tools: RunTools  # runs the tools of one action
-    prompt: Callable[[AgentContext], Prompt]
-    showable: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
-    selector: MessageSelector  # chooses the messages of the window
-    behaviors: AIContextBehaviorManager
-
-
 def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Assistant:
     """Return the assistant, with what features put in the place of ours; the first model answers.
 
@@ -111,27 +98,21 @@ def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Ass
     Raise `UnusableSystemPrompt`, `UnusableClass`, or `FunctionNameClash` if two tools have the
     same name.
     """
-    whole = _assistant_with(services, behaviors)
-    if not behaviors.is_limited:
-        return whole
-    made = {behaviors.behaviors: whole}
+    made: dict[tuple[AIContextBehavior, ...], Assistant] = {}
 
-    def within(context: AgentContext) -> Assistant:
-        here = behaviors.within(context.conversation)
+    def within(conversation: Scope) -> Assistant:
+        here = behaviors.within(conversation)
         if here.behaviors not in made:
-            made[here.behaviors] = _assistant_with(services, here)
+            made[here.behaviors] = _assistant_with(services, here, within)
         return made[here.behaviors]
 
-    return replace(
-        whole,
-        run=lambda context: within(context).run(context),
-        run_tools=lambda action, context: within(context).run_tools(action, context),
-        prompt=lambda context: within(context).prompt(context),
-        showable=lambda context: within(context).showable(context),
-    )
+    whole = made[behaviors.behaviors] = _assistant_with(services, behaviors, within)
+    return whole
 
 
-def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> Assistant:
+def _assistant_with(
+    services: Services, behaviors: AIContextBehaviorManager, within: Callable[[Scope], Assistant]
+) -> Assistant:
     settings, tokens, features = services.settings, services.memory.tokens, services.features
     replaced, zone, model = replaced_by(features), settings.timezone, services.models.chats[0]
     search_memory = search_memory_tool(zone, tokens, behaviors.behaviors)
@@ -167,7 +148,7 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
         for put_around in feature.around:
             run = put_around(run)
     selector = selector_of(settings, replaced.selector)
-    return Assistant(run, toolbox.run, assemble, assembler.showable, selector, behaviors)
+    return Assistant(run, toolbox.run, assemble, assembler.showable, selector, behaviors, within)
 
 
 def build_commands(services: Services, deleting: Deleting) -> CommandSet:
@@ -205,13 +186,11 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
     drafting = replace(services.at_work, draft_of=drafts[-1]) if drafts else services.at_work
     quota = QuotaStep(memory.quotas, services.budget, sentences)
     agent = AgentStep(
-        assistant.run,
-        ContextLoader(behaviors, chat, assistant.selector, settings.recall_k, assistant.showable),
+        ContextLoader(assistant, chat, settings.recall_k),
         sentences,
         drafting,
         observe,
         memory.questions,
-        assistant.run_tools,
         [note for feature in features for note in feature.notes],
         [*(finish for feature in features for finish in feature.finishes), quota.count_parts],
     )

@@ -5,7 +5,7 @@ runs the tool.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from secrets import token_urlsafe
@@ -13,7 +13,6 @@ from secrets import token_urlsafe
 import orjson
 import structlog
 
-from bot.agent.agent import RunAgent
 from bot.commands.fact_edits import confirmations, questions
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
@@ -23,7 +22,7 @@ from bot.reply.source import is_worth_rich
 from bot.reply.split import said_with, with_attached, with_line
 from bot.telegram.updates import MEDIA
 from bot.turn.answer import TypingIndicator
-from bot.turn.load import ContextLoader
+from bot.turn.load import Assistant, ContextLoader
 from bot.turn.notes import QUESTION_ALONE, Below, Finish, Note
 from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
@@ -37,8 +36,6 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, StillTrue, ToolWrite, to_json
 
 log = structlog.get_logger(__name__)
-
-RunTools = Callable[[Action, AgentContext], Awaitable[CompletedStep]]
 
 RUN, DONT_RUN = "run_tool", "dont_run_tool"
 """The verbs of the two buttons below the question; a feature has their handlers."""
@@ -77,13 +74,11 @@ _MAX_USED = 64
 class AgentStep:
     """The last step of a turn: has the agent answer what no step before it has answered."""
 
-    run: RunAgent
     loader: ContextLoader
     sentences: Sentences
     at_work: TypingIndicator
     observe: Observer
     questions: Questions
-    run_tools: RunTools  # that ask first
     notes: Sequence[Note] = ()  # of features
     finishes: Sequence[Finish] = ()  # of features
 
@@ -95,10 +90,11 @@ class AgentStep:
             context = await self.loader.load(request, history)
             load_s = time.time() - context.now
             self.observe(StepBegan("model"))
-            if request.last.agreed and not await self._run_agreed(request, context):
+            assistant = self.loader.assistant.within(context.conversation)
+            if request.last.agreed and not await self._run_agreed(request, context, assistant):
                 return Outbox(request.to, (), is_unread=True)
             try:
-                finish = await self.run(context)
+                finish = await assistant.run(context)
                 reply = finish.text
             except BaseException as error:
                 failure = summary(error)
@@ -116,7 +112,9 @@ class AgentStep:
                 outbox = await change(request, outbox)
             return outbox
 
-    async def _run_agreed(self, request: Request, context: AgentContext) -> bool:
+    async def _run_agreed(
+        self, request: Request, context: AgentContext, assistant: Assistant
+    ) -> bool:
         """Run the tool that the person agreed to; return False if there is nothing to answer."""
         nonce, update_id = request.last.agreed, request.last.update_id
         begun = await self.questions.begin(context.conversation, nonce, update_id)
@@ -130,7 +128,7 @@ class AgentStep:
         if which == "first":
             context.is_agreed = True
             try:
-                step = await self.run_tools(action, context)
+                step = await assistant.run_tools(action, context)
             finally:
                 context.is_agreed = False
         else:

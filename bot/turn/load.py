@@ -5,19 +5,21 @@ that was erased does not bring it back.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import structlog
 
+from bot.agent.agent import RunAgent
 from bot.commands.access import asker_of, call_context_of
-from bot.prompt.assemble import in_thread_if_long
+from bot.prompt.assemble import Prompt, in_thread_if_long
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ReplyTarget
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.context import AgentContext, Background, CallContext
+from memory.behaviors.steps import Action, CompletedStep
 from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
@@ -25,6 +27,7 @@ from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
 from memory.search.question import is_question, without_small_talk
 from memory.search.words import asked_terms, words_of
+from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
 from memory.text.message_lines import Speakers
 
@@ -35,6 +38,22 @@ _MAX_WORDS = 12
 """A question of fewer content words and at most so many words is a follow-up."""
 
 
+RunTools = Callable[[Action, AgentContext], Awaitable[CompletedStep]]
+
+
+@dataclass(frozen=True, slots=True)
+class Assistant:
+    """What answers messages. The system message and the tools include those of the `behaviors`."""
+
+    run: RunAgent  # answers the message of a context
+    run_tools: RunTools  # runs the tools of one action
+    prompt: Callable[[AgentContext], Prompt]
+    showable: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
+    selector: MessageSelector  # chooses the messages of the window
+    behaviors: AIContextBehaviorManager
+    within: Callable[[Scope], "Assistant"]  # with only the behaviors that run in a conversation
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextLoader:
     """Loads contexts; `recall_k` is how many earlier messages a turn finds at most.
@@ -43,19 +62,15 @@ class ContextLoader:
     does not see the others, so they must not mark its answer as untrusted.
     """
 
-    behaviors: AIContextBehaviorManager
+    assistant: Assistant
     chat: Chat
-    selector: MessageSelector
     recall_k: int
-    showable: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda context: (
-        context.background.recalled
-    )
 
     async def load(self, request: Request, history: ChatHistory) -> AgentContext:
         """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
         message, last = request.message, request.last
         is_new = last.begins_session
-        window = () if is_new else history.select_messages(self.selector)
+        window = () if is_new else history.select_messages(self.assistant.selector)
 
         async def is_admin() -> bool:
             try:
@@ -95,7 +110,8 @@ class ContextLoader:
             speakers=Speakers(spoke) if last.is_group else None,
             writes=writes,
         )
-        showable = await in_thread_if_long(self.showable, context)
+        here = self.assistant.within(context.conversation)
+        showable = await in_thread_if_long(here.showable, context)
         context.background = replace(background, recalled=showable)
         return context
 
@@ -103,11 +119,12 @@ class ContextLoader:
         self, call_context: CallContext, history: ChatHistory, message: Message
     ) -> str:
         """Call the hooks of a new message in their order; return the memory context."""
-        await self.behaviors.on_resume(call_context)
+        behaviors = self.assistant.behaviors
+        await behaviors.on_resume(call_context)
         if not history.is_searchable:
-            await self.behaviors.on_conversation_created(call_context)
-        await self.behaviors.on_new_message(call_context, message)
-        return await self.behaviors.on_model_invoke(call_context, [message])
+            await behaviors.on_conversation_created(call_context)
+        await behaviors.on_new_message(call_context, message)
+        return await behaviors.on_model_invoke(call_context, [message])
 
 
 def _query(message: Message, history: ChatHistory) -> str:

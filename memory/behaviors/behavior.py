@@ -157,11 +157,6 @@ class AIContextBehaviorManager:
             if not (each.gives_way and names[function.name])
         )
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether some behavior does not run everywhere."""
-        return any(each.reach != EVERYWHERE for each in self.behaviors)
-
     def within(self, conversation: Scope) -> "AIContextBehaviorManager":
         """Return a manager of the behaviors that run in a conversation."""
         covering = [each for each in self.behaviors if each.reach.covers(conversation)]

@@ -32,10 +32,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bot.assistant import Assistant, assistant_of, behaviors_of
+from bot.assistant import assistant_of, behaviors_of
 from bot.prompt import memory_context
 from bot.prompt.assemble import MEMORY_SHARE
 from bot.prompt.memory_context import RecallPacker, with_dates
+from bot.turn.load import Assistant
 from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.synopses import HEADING as SYNOPSES

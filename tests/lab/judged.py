@@ -30,7 +30,7 @@ import structlog
 from pydantic import BaseModel, Field
 
 from bot.agent.agent import MessageRefused
-from bot.assistant import Assistant, assistant_of, behaviors_of, learning_config
+from bot.assistant import assistant_of, behaviors_of, learning_config
 from bot.costs import Prices, shown
 from bot.features import all_settings, open_features
 from bot.model.call import CallReport
@@ -38,7 +38,7 @@ from bot.model.model_errors import ModelError
 from bot.model.models import Models, open_models
 from bot.model.structured import StructuredModel
 from bot.telegram.updates import Sender
-from bot.turn.load import ContextLoader
+from bot.turn.load import Assistant, ContextLoader
 from bot.turn.request import Request
 from config.settings import Settings
 from memory.limits.usage import BillingSource, Tokens
@@ -256,8 +256,7 @@ async def bot_of(
     behaviors = behaviors_of(services)
     memory.enable_learning(learning_config(services, behaviors))
     bot = assistant_of(services, behaviors)
-    k = settings.recall_k
-    return bot, ContextLoader(behaviors, QuietChat(), bot.selector, k, bot.showable)
+    return bot, ContextLoader(bot, QuietChat(), settings.recall_k)
 
 
 async def measure(

@@ -30,10 +30,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.assistant import Assistant
 from bot.prompt.assemble import Prompt
 from bot.telegram.updates import IncomingMessage, Sender
-from bot.turn.load import ContextLoader
+from bot.turn.load import Assistant, ContextLoader
 from bot.turn.request import Request
 from memory.memory import Memory
 from memory.message import Message
@@ -208,9 +207,7 @@ async def prompt_of(assistant: Assistant, memory: Memory, talk: Talk, question: 
     if question.before:
         sender_id = talk.people[question.who]
         history.before = Message(0, 0, "user", question.before, talk.now, sender_id, question.who)
-    loader = ContextLoader(
-        assistant.behaviors, QuietChat(), assistant.selector, SETTINGS.recall_k, assistant.showable
-    )
+    loader = ContextLoader(assistant, QuietChat(), SETTINGS.recall_k)
     return assistant.prompt(await loader.load(talk.asked(question), history))
 
 

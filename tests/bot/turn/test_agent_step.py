@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.agent.agent import RunAgent, Toolbox, ToolLimits
+from bot.agent.agent import RunAgent
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.turn.agent_step import AgentStep
@@ -21,6 +21,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
+from tests.bot.turn.plain_assistant import plain_assistant
 from tests.quiet_chat import QuietChat
 
 MESSAGE = Message(0, 0, "user", "How much is 3 times 7?", 1_762_948_800.0, message_ids=(5,))
@@ -48,10 +49,11 @@ class Watched:
 
     async def answer(self, run_agent: RunAgent) -> str:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
-        loader = ContextLoader(AIContextBehaviorManager([], 60), chat, window, recall_k=2)
+        assistant = plain_assistant(AIContextBehaviorManager([], 60), window, run_agent)
+        loader = ContextLoader(assistant, chat, recall_k=2)
         sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=60)
-        agreed = (self._memory.questions, Toolbox((), ToolLimits(1, 1, 1), self._memory.tokens).run)
-        step = AgentStep(run_agent, loader, sentences, at_work, self.events.append, *agreed)
+        questions, observe = self._memory.questions, self.events.append
+        step = AgentStep(loader, sentences, at_work, observe, questions)
         return (await step.answer(REQUEST, self._history)).said
 
     @property

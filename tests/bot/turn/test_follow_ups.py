@@ -17,6 +17,7 @@ from memory.search.message_search import SearchResult
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
+from tests.bot.turn.plain_assistant import plain_assistant
 from tests.quiet_chat import QuietChat
 
 NOON = 1_762_948_800.0
@@ -56,7 +57,8 @@ def request_of(text: str) -> Request:
 
 def loader_with(behavior: AIContextBehavior) -> ContextLoader:
     behaviors = AIContextBehaviorManager([behavior], time_limit_s=60)
-    return ContextLoader(behaviors, QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8)
+    assistant = plain_assistant(behaviors, BlockWindowMessageSelector(2, 100, 2))
+    return ContextLoader(assistant, QuietChat(), recall_k=8)
 
 
 async def test_no_hook_goes_on_after_recall_has_failed(memory: Memory) -> None:

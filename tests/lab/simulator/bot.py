@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bot.agent.agent import Toolbox, ToolLimits
 from bot.assistant import build_commands
 from bot.commands.erasing import Receipts
 from bot.commands.fact_edits import FactEdits
@@ -38,6 +37,7 @@ from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.features.services import models_of
+from tests.bot.turn.plain_assistant import plain_assistant
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.audit_turns import COALESCE_MS, MAX_COALESCE_MS
@@ -135,20 +135,19 @@ class SimulatedBot:
         buttons = Buttons(commands.buttons, memory, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = BackgroundLearner(memory.learn)
-        loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
         at_work = TypingIndicator(telegram, timeout_s=20)
         reminds, has_edits = connections.reminds, connections.has_edits
         model = SimulatedModel(connections.process, chance, reminds, has_edits)
         # Nobody has a quota.
         quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
         tasks = DueReminders(memory.work, sentences)
-        no_tools = Toolbox((), ToolLimits(1, 1, 1), tokens).run
-        added = (memory.questions, no_tools, [tasks.below], [tasks.finish])
+        added = (memory.questions, [tasks.below], [tasks.finish])
+        loader = ContextLoader(plain_assistant(behaviors, _SELECTOR, model.run), telegram, 2)
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.answer, sentences, services.admission).answer,
             tasks.check,
-            AgentStep(model.run, loader, sentences, at_work, ignore, *added).answer,
+            AgentStep(loader, sentences, at_work, ignore, *added).answer,
         ]
         self._turn = TurnRunner(
             memory.turns,

@@ -102,8 +102,6 @@ async def test_a_behavior_runs_only_in_the_conversations_that_it_covers() -> Non
     assert await runs_in(only_in("-5")) == ["group", "group's topic"]
     assert await runs_in(only_in("-5:3", "7:0")) == ["private", "group's topic"]
     assert len(await runs_in(only_in(""))) == 6
-    assert not only_in("").is_limited
-    assert only_in("7").is_limited
 
 
 @pytest.fixture
