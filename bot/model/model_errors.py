@@ -70,13 +70,7 @@ class ModelRefused(ModelError):
     """
 
     def __init__(
-        self,
-        text: str = "",
-        status: int = 0,
-        code: str = "",
-        *,
-        objection: str = "",
-        param: str = "",
+        self, text: str = "", status: int = 0, code: str = "", objection: str = "", param: str = ""
     ) -> None:
         super().__init__(text, status, code)
         self._objection = objection

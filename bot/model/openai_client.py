@@ -246,7 +246,7 @@ def translate(error: BaseException) -> ModelError:
         refused = ContextTooLong
     elif status not in _NEVER_FILTERED and is_filtered(code, objection):
         return ContentRefused(text, status, code)
-    return refused(text, status, code, objection=objection, param=error.param or "")
+    return refused(text, status, code, objection, error.param or "")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
