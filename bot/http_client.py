@@ -10,7 +10,7 @@ import httpx2
 
 IDLE_S = 4.0
 """A connection that was idle for longer is not used again. Many servers close one after five
-seconds, and a request that meets the closing gets no answer: nobody can tell what became of it."""
+seconds. A request that is sent meanwhile gets no answer, so we cannot tell what became of it."""
 
 
 @cache

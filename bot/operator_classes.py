@@ -203,7 +203,10 @@ def refuse_doubled(kind: str, names: Iterable[str], setting: str = "FEATURES") -
 
 
 def take_over(feature: Feature, sentences: Sentences) -> None:
-    """Add the sentences of an operator's feature; raise `UnusableClass` if it names what is not."""
+    """Add the sentences of an operator's feature.
+
+    Raise `UnusableClass` if one is missing, or for a kind of file that does not exist.
+    """
     if unknown := sorted(feature.file_steps.keys() - set(MEDIA), key=str):
         kinds = f"{unknown[0]!r}, which is no kind of file; kinds are {', '.join(MEDIA)}"
         raise UnusableClass(f"FEATURES: {feature.name} has `file_steps` for {kinds}")

@@ -244,7 +244,7 @@ class Settings(BaseSettings):
         32, 1, 1000, "Conversations that one process answers at once"
     )
     max_turns_per_person: int = values.number(
-        4, 1, 1000, "Turns of one person that a process runs at once, over all chats; others wait"
+        4, 1, 1000, "Answers (and as many commands) of a person under way at once; others wait"
     )
     max_document_mb: float = values.number(
         5, 0.1, 20, "Maximum size of an uploaded file; Telegram allows bots 20 MB"

@@ -35,7 +35,7 @@ _MAX_CONCURRENT = 8
 _MAX_SENDS = 3
 """Requests in doubt."""
 _SAYING = 0.8
-"""The part of a lease that a kind may take to say something. In the rest a failure is counted."""
+"""The share of a lease that `message` may take. The rest is left to count a failure."""
 _MAX_FAILURES = 3
 """Errors of the code of a kind, a minute apart."""
 _PAUSE_S = 60.0

@@ -109,7 +109,7 @@ A step may return the request with more in it, such as the words of a voice mess
 
 
 def _log_unless_none(step: AnswerStep, answer: object) -> None:
-    """Log what a step of an operator returned, if it is nothing that a step may return."""
+    """Log the type of what a step returned if a step may not return it."""
     if answer is not None:
         name = getattr(step, "__qualname__", type(step).__name__)
         log.error("class failed", what="step", error=f"{name} returned {type(answer).__name__}")

@@ -38,7 +38,7 @@ If a note asks a question, the person may decline. So nothing that tools did is 
 """
 
 Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
-"""Changes an answer of the agent before it is stored; raises nothing."""
+"""Changes an answer of the agent before it is stored; raises nothing but `StoreError`."""
 
 _MAX_CHARS = 8_000
 

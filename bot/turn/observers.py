@@ -87,7 +87,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class PartSent:
-    """One part was sent, or refused: `outcome` is "sent" or the name of Telegram's error."""
+    """One part was sent or not: `outcome` is "sent", "given_up" or the name of Telegram's error."""
 
     outcome: str
     seconds: float = 0.0

@@ -46,7 +46,7 @@ class Outcome(StrEnum):
     """What intake did with an update."""
 
     TAKEN = "taken"
-    WAITS = "waits"  # taken, a turn of its own, behind one that runs
+    WAITS = "waits"  # taken; it is answered alone, after the turn that runs now
     DUPLICATE = "duplicate"
     DROPPED = "dropped"
 

@@ -205,7 +205,7 @@ async def stream_entries(
 ) -> AsyncIterator[tuple[bytes, dict[bytes, bytes]]]:
     """Yield id and fields of each entry of a stream, read in pages.
 
-    A page counts as memory that Redis uses, and other turns go on between two pages.
+    Pages are small, because Redis counts a reply as used memory. Others go on between two pages.
     """
     command, at, last = ("XREVRANGE", end, start) if newest_first else ("XRANGE", start, end)
     page: Sequence[Any] = [*range(_PAGE_OF_ENTRIES)]
