@@ -126,7 +126,6 @@ class Work(Protocol):
         None sends nothing, and the item is done. If the item is not open, nobody pressed its button
         in time. Raise `StoreError`.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

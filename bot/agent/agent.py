@@ -178,7 +178,6 @@ class Agent(Protocol):
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return an action or the answer; it reads the steps of this run from the context."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

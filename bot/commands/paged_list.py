@@ -98,15 +98,12 @@ class ListSource(Protocol):
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return what is in the list now; raise `StoreError`."""
-        ...
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not act on the entry."""
-        ...
 
     async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
         """Do what a button says, after `check`; raise `NotConfirmed` for an unknown action."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,35 +40,27 @@ class Chat(Protocol):
         The caller waits, because after each wait it has to look whether the message is still
         wanted. Raise `FloodWait` if the wait would be too long, or `StoreError`.
         """
-        ...
 
     async def send(self, to: Destination, part: Part, timeout_s: float = ...) -> int:
         """Send one part, with its file if it has one; return the id of the message."""
-        ...
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = ...) -> None:
         """Send a copy of a message to a chat, whose permit the caller has taken."""
-        ...
 
     def takes_rich(self, chat_id: int) -> bool:
         """Tell whether it is worth sending a rich part to this chat."""
-        ...
 
     def takes_voice(self, chat_id: int) -> bool:
         """Tell whether it is worth sending a voice note: people and groups may refuse them."""
-        ...
 
     async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = ...) -> None:
         """Replace a message of ours, buttons included; an equal text is no error."""
-        ...
 
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message of ours; a message that is already gone is no error."""
-        ...
 
     async def show_typing(self, to: Destination) -> None:
         """Show "typing" for five seconds, or until our next message arrives."""
-        ...
 
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
         """Show what is being written, for 30 seconds or until our next message arrives.
@@ -76,7 +68,6 @@ class Chat(Protocol):
         Return false if this frame was left out. Raise `TelegramError` if the chat takes no drafts
         for now.
         """
-        ...
 
     def after_each_send(
         self, to: Destination, sent: Callable[[], None]
@@ -85,31 +76,24 @@ class Chat(Protocol):
 
         Only messages of this process count, and only one caller for each chat and topic.
         """
-        ...
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
         """Replace our reaction to a message, "" for none; return false if it has to wait."""
-        ...
 
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Give a topic a name of 1 to 128 characters; the name that it has is no error."""
-        ...
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a pressed button; `text` is shown on top of the chat."""
-        ...
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
         """Tell whether this person owns or administers the group."""
-        ...
 
     async def leave(self, chat_id: int) -> None:
         """Leave a group."""
-        ...
 
     async def download(self, file_id: str, max_bytes: int) -> bytes:
         """Return the content of a file that somebody sent; `Refused` as "too_big" beyond that."""
-        ...
 
 
 class SendListeners:

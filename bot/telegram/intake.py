@@ -72,7 +72,6 @@ class Accept(Protocol):
         `after_refusal` says that an earlier message was refused. Raise `NotAccepted` if the update
         cannot be stored now, `UnreadableUpdate` if it never can be.
         """
-        ...
 
 
 async def deliver(

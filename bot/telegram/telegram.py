@@ -70,14 +70,12 @@ class Telegram(Protocol):
     @property
     def chat(self) -> Chat:
         """Where everything is sent."""
-        ...
 
     async def identify(self, *, polls: bool) -> BotIdentity:
         """Wait until Telegram says who we are; if `polls`, then make sure that we may poll.
 
         Raise `BadToken` or `WebhookTaken`.
         """
-        ...
 
     def receive(self, accept: Accept, plan: SetupPlan) -> Sequence[Coroutine[Any, Any, None]]:
         """Return what runs while updates are taken in: what carries out the plan, then the others.
@@ -85,7 +83,6 @@ class Telegram(Protocol):
         The first one ends by itself, the others when they are cancelled. They hand updates on; an
         update that was not accepted comes again.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

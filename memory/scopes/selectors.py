@@ -20,7 +20,6 @@ class MessageSelector(Protocol):
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the newest of `messages` without a gap, in their order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,9 @@ class Embedder(Protocol):
     @property
     def fingerprint(self) -> str:
         """Model and dimensions; vectors of different fingerprints are never compared."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimensions)` float32 unit rows; raise `EmbeddingsUnavailable`."""
-        ...
 
 
 @cache

@@ -270,8 +270,6 @@ class InternalModel(Protocol):
 
         Raise `InternalModelUnavailable`, or `InputRefused` if a shorter input might pass.
         """
-        ...
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return plain text; raise `InternalModelUnavailable`."""
-        ...
