@@ -79,7 +79,7 @@ class Memory:
         )
         self.work = WorkItems(self.store)
         self.correcting = Correcting(self.scopes)
-        self.forgetting = Forgetting(self.scopes, self.mailbox, options.tail)
+        self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.scopes)

@@ -6,7 +6,7 @@ and the steps of this run. The history stores only the message, without what is 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from datetime import UTC, tzinfo
 from functools import cached_property
 from importlib import resources
@@ -116,6 +116,7 @@ class Prompt:
     used: tuple[str, ...] = ()
 
 
+@dataclass(eq=False)
 class PromptAssembler:
     """Builds prompts around one constant system message and one constant list of tools.
 
@@ -123,20 +124,15 @@ class PromptAssembler:
     time zone of the dates in the memory section.
     """
 
-    def __init__(
-        self,
-        counter: TokenCounter,
-        system: str,
-        tools: Sequence[ToolDefinition],
-        budget: PromptBudget,
-        zone: tzinfo = UTC,
-    ) -> None:
-        self._counter = counter
-        self._zone = zone
-        self._recall = RecallPacker(counter, zone)
-        self._budget = budget
-        self._most = budget.prompt_tokens - budget.reply_tokens
-        self._tools = tools
+    counter: TokenCounter
+    system: InitVar[str]
+    tools: Sequence[ToolDefinition]
+    budget: PromptBudget
+    zone: tzinfo = UTC
+
+    def __post_init__(self, system: str) -> None:
+        self._recall = RecallPacker(self.counter, self.zone)
+        self._most = self.budget.prompt_tokens - self.budget.reply_tokens
         self._system = PromptMessage("system", "")
         self.use_system(system)
 
@@ -145,10 +141,10 @@ class PromptAssembler:
 
         Raise `UnusableSystemPrompt` and keep the one before.
         """
-        budget, message = self._budget, PromptMessage("system", system)
-        front = self._front(message, self._counter.at_most)  # without the vocabulary
+        budget, message = self.budget, PromptMessage("system", system)
+        front = self._front(message, self.counter.at_most)  # without the vocabulary
         if self._most - sum(front) < _MIN_ROOM:
-            front = self._front(message, self._counter.count)
+            front = self._front(message, self.counter.count)
         if (room := self._most - sum(front)) < _MIN_ROOM:
             raise UnusableSystemPrompt(
                 f"the system prompt ({front[0]} tokens), the tools ({front[1]}) and the "
@@ -163,10 +159,10 @@ class PromptAssembler:
 
     @cached_property
     def _sizes(self) -> tuple[int, int]:
-        return self._front(self._system, self._counter.count)
+        return self._front(self._system, self.counter.count)
 
     def _front(self, system: PromptMessage, count: Callable[[str], int]) -> tuple[int, int]:
-        return messages_tokens(count, [system]) + _REPLY_HEADER, tools_tokens(count, self._tools)
+        return messages_tokens(count, [system]) + _REPLY_HEADER, tools_tokens(count, self.tools)
 
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
@@ -188,28 +184,28 @@ class PromptAssembler:
 
         message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
-        words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
+        words = "\n\n".join(window_text(part, context.speakers, self.zone) for part in parts)
         words_tokens = min(self._tokens_of(words, context) + _NOTE_TOKENS, message_limit // 2)
         pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
-        text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
+        text = self.counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
         message_tokens = self._tokens_of(text, context) + pictures_tokens + MESSAGE_OVERHEAD
 
         idle = max(0, unclaimed - message_tokens - steps_share)
         idle = min(idle, int(available * _IDLE_MEMORY_SHARE) - memory_limit)
         memory_limit += idle
         steps_limit = max(unclaimed - idle - message_tokens, steps_share)
-        steps = step_messages(self._counter, context.completed_steps, steps_limit)
-        steps_tokens = messages_tokens(self._counter.count, steps)
+        steps = step_messages(self.counter, context.completed_steps, steps_limit)
+        steps_tokens = messages_tokens(self.counter.count, steps)
 
         room = available - memory_limit - message_tokens - steps_tokens
         selector = BlockWindowMessageSelector(len(dialogue), room, _WINDOW_BLOCK)
         fitting = selector.select(dialogue)
         window = tuple(dropwhile(lambda message: message.role == "assistant", fitting))
         memory, used = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
-        memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
+        memory_tokens = self.counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
         talk = alternating(window)
         # A message without an answer is joined to the last one.
@@ -248,16 +244,16 @@ class PromptAssembler:
     def _tokens_of(self, text: str, context: AgentContext) -> int:
         """Count the person's text, unless it is shown as it was stored, with its tokens."""
         stored = {context.user_message.text: context.user_message.tokens}
-        return stored.get(text) or self._counter.count(text)
+        return stored.get(text) or self.counter.count(text)
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
-        window, speakers, zone = context.background.window, context.speakers, self._zone
+        window, speakers, zone = context.background.window, context.speakers, self.zone
         shown = ((message, window_text(message, speakers, zone)) for message in window)
         return tuple(
             # The tokens of a text that is shown as it was stored are stored with it.
             message
             if text == message.text and message.tokens
-            else replace(message, text=text, tokens=self._counter.count(text))
+            else replace(message, text=text, tokens=self.counter.count(text))
             for message, text in shown
             if text.strip()
         )
@@ -272,9 +268,9 @@ class PromptAssembler:
         of the window are left out.
         """
         query, noted = context.call_context.query, context.call_context.used
-        left = limit - self._counter.count("<memory>\n</memory>")
-        replies = reply_lines(self._counter, context, window, self._zone, left // 2)
-        left -= sum(self._counter.count(f"{line}\n") for line in replies)
+        left = limit - self.counter.count("<memory>\n</memory>")
+        replies = reply_lines(self.counter, context, window, self.zone, left // 2)
+        left -= sum(self.counter.count(f"{line}\n") for line in replies)
         background = context.background
         shown_apart = (context.user_message, *window, *background.replied_to())
         seen = {message.seq for message in shown_apart}
@@ -284,9 +280,9 @@ class PromptAssembler:
             noted=[escaped(line) for line in noted.values()],
             recalled=found,
             repeated=_repeated(context),
-            leading=self._budget.leading,
+            leading=self.budget.leading,
         )
-        learned, recalled = fit_memory_context(self._counter, offer, query, left)
+        learned, recalled = fit_memory_context(self.counter, offer, query, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = "\n".join(("<memory>", *shown, "</memory>")) if shown else ""
         used = [code for code, line in noted.items() if escaped(line) in learned]

@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -105,6 +106,7 @@ _MAX_LATE_LEARNING = 4
 _JOB_IDLE_MS = 60_000
 
 
+@dataclass(eq=False)
 class Maintenance:
     """Keeps the promises that no turn keeps: no message, job or learning is left behind.
 
@@ -112,22 +114,18 @@ class Maintenance:
     again later. `deleting` is called with each conversation before a job erases it.
     """
 
-    def __init__(
-        self,
-        memory: Memory,
-        learner: BackgroundLearner,
-        report: Callable[[FinishedJob], Awaitable[None]],
-        deleting: Callable[[CallContext], Awaitable[None]],
-    ) -> None:
-        self._memory = memory
-        self._learner = learner
-        self._deleting = deleting
-        self._report = report
+    memory: Memory
+    learner: BackgroundLearner
+    report: Callable[[FinishedJob], Awaitable[None]]
+    deleting: Callable[[CallContext], Awaitable[None]]
+    _swept_everything: bool = field(default=False, init=False)
+    _people_due: float = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        memory = self.memory
         self._ready_queue = memory.ready_queue()
         self._job_queue = ReadyQueue(memory.client, memory.scripts, memory.keys.jobs)
         self._sweeper = memory.store.lease(memory.keys.sweeper, _SWEEPER_LEASE_MS)
-        self._swept_everything = False
-        self._people_due = 0.0
 
     async def run(self) -> None:
         """Run all loops until cancelled."""
@@ -135,7 +133,7 @@ class Maintenance:
             (self._wake_due, _DUE_EVERY_S, None),
             (self._sweep, _SWEEP_EVERY_S, None),
             (self._learn_late, _LEARN_EVERY_S, None),
-            (self._serve_jobs, _JOBS_EVERY_S, self._memory.scopes.noted[JOBS]),
+            (self._serve_jobs, _JOBS_EVERY_S, self.memory.scopes.noted[JOBS]),
         )
         async with asyncio.TaskGroup() as group:
             for step, *times in steps:
@@ -155,9 +153,9 @@ class Maintenance:
 
     async def _wake_due(self) -> float:
         """Wake up what is due; return when to look again."""
-        if (due_in_s := await self._memory.sweep.due_in_s()) > 0:
+        if (due_in_s := await self.memory.sweep.due_in_s()) > 0:
             return due_in_s
-        await self._memory.sweep.wake_due()
+        await self.memory.sweep.wake_due()
         return _DUE_AGAIN_S
 
     async def _sweep(self) -> None:
@@ -168,12 +166,12 @@ class Maintenance:
         everything, self._swept_everything = not self._swept_everything, True
         if not await self._sweeper.hold() and not everything:
             return
-        woken = await self._memory.sweep.wake_waiting(everything=everything)
-        await self._memory.sweep.prune()
-        await self._memory.usage.count_noted(2 * NOTED_S)  # of processes that died
+        woken = await self.memory.sweep.wake_waiting(everything=everything)
+        await self.memory.sweep.prune()
+        await self.memory.usage.count_noted(2 * NOTED_S)  # of processes that died
         if time.monotonic() >= self._people_due:
             self._people_due = time.monotonic() + _PEOPLE_EVERY_S
-            if expired := await self._memory.sweep.prune_people():
+            if expired := await self.memory.sweep.prune_people():
                 log.info("expired conversations of people removed", conversations=expired)
         for queue in (self._ready_queue, self._job_queue):
             await queue.remove_consumers()
@@ -181,8 +179,8 @@ class Maintenance:
             log.info("conversations woken again", conversations=woken)
 
     async def _learn_late(self) -> None:
-        for conversation in await self._memory.sweep.take_late_learning(_MAX_LATE_LEARNING):
-            self._learner.learn(conversation)
+        for conversation in await self.memory.sweep.take_late_learning(_MAX_LATE_LEARNING):
+            self.learner.learn(conversation)
 
     async def _serve_jobs(self) -> float | None:
         """Run one job; return when to look for another one, None if there was none."""
@@ -196,9 +194,9 @@ class Maintenance:
     async def _serve_job(self, wake_up: WakeUp) -> None:
         async def before_erasure(conversation: Scope) -> None:
             """Announce that the job erases a conversation; it acts for no person in it."""
-            await self._deleting(CallContext(conversation, Person(), time.time()))
+            await self.deleting(CallContext(conversation, Person(), time.time()))
 
-        finished = await self._memory.jobs.run_job(wake_up.tag, before_erasure)
+        finished = await self.memory.jobs.run_job(wake_up.tag, before_erasure)
         if finished is not None:
             log.info(
                 "job finished",
@@ -207,7 +205,7 @@ class Maintenance:
                 messages=finished.receipt.messages,
             )
             try:
-                await self._report(finished)
+                await self.report(finished)
             except TelegramError as error:
                 # The wake-up is reclaimed: at the end of a ban, or in a minute.
                 log.warning("receipt postponed", reason=type(error).__name__)
@@ -215,5 +213,5 @@ class Maintenance:
                     wait_ms = int(error.retry_after_s * 1000)
                     await self._job_queue.postpone(wake_up, wait_ms, _JOB_IDLE_MS)
                 return
-            await self._memory.jobs.mark_reported(wake_up.tag)
+            await self.memory.jobs.mark_reported(wake_up.tag)
         await self._job_queue.acknowledge(wake_up)

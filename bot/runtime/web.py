@@ -92,6 +92,7 @@ class WebServer:
             timeout_keep_alive=75,
         )
         self._server = _Server(config)
+        self._server.server_state = Connections()
         # A socket of `create_server` names no protocol. Without it asyncio does not set
         # TCP_NODELAY, and each further answer on a connection waits 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -123,10 +124,6 @@ class WebServer:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.server_state = Connections()
-
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         """Handle no signals: uvicorn would raise them again and end the process during a turn."""

@@ -118,24 +118,19 @@ class Backpressure:
         return self._is_high
 
 
+@dataclass(eq=False)
 class Intake:
     """Puts messages into the mailbox of their conversation; buttons and stops act at once."""
 
-    def __init__(
-        self,
-        read: Read,
-        mailbox: Mailbox,
-        act_immediately: ActImmediately,
-        ballast: Ballast,
-        backpressure: Backpressure,
-    ) -> None:
-        self._read = read
-        self._mailbox = mailbox
-        self._act_immediately = act_immediately
-        self._ballast = ballast
-        self._backpressure = backpressure
-        self._albums = Albums(mailbox, self._store)
-        self._running = 0
+    read: Read
+    mailbox: Mailbox
+    act_immediately: ActImmediately
+    ballast: Ballast
+    backpressure: Backpressure
+    _running: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._albums = Albums(self.mailbox, self._store)
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Store an update or act on it; raise `NotAccepted` if Telegram must keep it.
@@ -143,7 +138,7 @@ class Intake:
         `after_refusal` says that an earlier message was refused. A message is refused then as well,
         so that it does not overtake. Raise `UnreadableUpdate` if the update is malformed.
         """
-        update = self._read(raw)
+        update = self.read(raw)
         if after_refusal and _is_message(update):
             raise IntakeClosed
         if self._running >= _MAX_CONCURRENT:
@@ -157,7 +152,7 @@ class Intake:
             log.warning("update refused", update=update.update_id, reason=type(error).__name__)
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
-                    await self._ballast.release()
+                    await self.ballast.release()
             if isinstance(error, StoreFull | Overloaded):
                 raise IntakeClosed from error
             raise (RefusedByStore if isinstance(error, StoreRefused) else NotAccepted) from error
@@ -176,7 +171,7 @@ class Intake:
                 await self._albums.join(update.message)
             case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
-                await self._mailbox.move(old, new)
+                await self.mailbox.move(old, new)
                 await self._act(update)
                 log.info("group migrated", conversation=old.tag, to=new.tag)
             case Ignored():
@@ -188,9 +183,9 @@ class Intake:
                     await self._store(waiting)
 
     async def _check_open(self, message: IncomingMessage) -> None:
-        if self._ballast.is_released and _is_message(message):
+        if self.ballast.is_released and _is_message(message):
             raise StoreFull("intake is closed")
-        if await self._backpressure.is_high():
+        if await self.backpressure.is_high():
             raise Overloaded
 
     async def _store(self, message: IncomingMessage) -> Outcome:
@@ -202,7 +197,7 @@ class Intake:
         tag = conversation.tag
         if message.kind == "edit":
             edited = partial(edited_entry, message)
-            if await self._mailbox.edit(conversation, message.update_id, edited):
+            if await self.mailbox.edit(conversation, message.update_id, edited):
                 log.info("update", update=message.update_id, conversation=tag, outcome="edited")
                 return Outcome.TAKEN
         # Nothing from before a new session belongs into the turn that begins it.
@@ -211,7 +206,7 @@ class Intake:
         packed = to_bytes(replace(message, trace=trace_of_update.get()()))
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
         try:
-            outcome = await self._mailbox.put(conversation, entry)
+            outcome = await self.mailbox.put(conversation, entry)
         except MailboxFull:
             log.warning("mailbox full", conversation=tag, sender=entry.sender_id)
             outcome = Outcome.DROPPED
@@ -224,7 +219,7 @@ class Intake:
         A client can put anything into a press, and Telegram would hold back the updates behind it.
         """
         try:
-            return await self._act_immediately(update)
+            return await self.act_immediately(update)
         except (StoreRefused, *DECLINED) as error:
             reason = type(error).__name__
             log.warning("update dropped", update=update.update_id, reason=reason)

@@ -64,17 +64,13 @@ class TelegramChat(SendListeners):
         """
         try:
             message_id = await self._send(to, part, timeout_s)
-        except BadToken as error:
+        except (BadToken, Refused) as error:
             if part.is_rich:
                 self._limits.failed("sendRichMessage", to.chat_id, error)
-            raise
-        except Refused as error:
-            if part.is_rich:
-                self._limits.failed("sendRichMessage", to.chat_id, error)
-            elif error.reason == "no_voice":
+            elif isinstance(error, Refused) and error.reason == "no_voice":
                 self._limits.failed("sendVoice", to.chat_id, error)
             quote = part.quote
-            if quote is None or not quote.text:
+            if isinstance(error, BadToken) or quote is None or not quote.text:
                 raise
             # Nothing was sent: the quoted message is gone, or has not exactly this passage. It is
             # replied to without a quote, and the passage stands at the end of the text.

@@ -5,7 +5,7 @@ them and learning does not read them any more. Otherwise the old words would com
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
@@ -27,19 +27,16 @@ _MAX_WORDINGS = 10
 """Former wordings that a fact keeps; older ones go."""
 
 
+@dataclass(frozen=True, slots=True)
 class Correcting:
     """Deletes facts, synopses and the running state of one conversation; edits and moves facts.
 
     A `fact_id` is a shown id (`memory/scopes/fact_lists.py`).
     """
 
-    def __init__(self, scopes: Scopes) -> None:
-        self._client = scopes.store.client
-        self._keys = scopes.store.keys
-        self._scopes = scopes
-        self._work = WorkItems(scopes.store)
-        # Called before a fact is deleted or gets other words: what follows from it can go first.
-        self.fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = []
+    scopes: Scopes
+    # Called before a fact is deleted or gets other words: what follows from it can go first.
+    fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = field(default_factory=list)
 
     async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:
         """Erase a fact and those it had replaced; return the messages here that it rested on.
@@ -64,10 +61,10 @@ class Correcting:
             await self._drop_items(chain)
             return Revision(records=chain_of(facts, fact))
 
-        erased = await self._scopes.update(scope, decide)
+        erased = await self.scopes.update(scope, decide)
         await self._drop_items(chain)  # one may have been added since
         if erased.records and scope != conversation:  # an answer that uses the fact begins again
-            await self._scopes.erase(conversation)
+            await self.scopes.erase(conversation)
         return tuple(seqs)
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
@@ -104,7 +101,7 @@ class Correcting:
             removed = _states_with(gone, facts)
             return Revision(records=chain_of(facts, edited), added=[new], removed=removed)
 
-        await self._scopes.update(place, decide)
+        await self.scopes.update(place, decide)
         if edited is None:
             return False
         await self._drop_items(chain)
@@ -126,7 +123,7 @@ class Correcting:
             is_other = isinstance(fact, Fact) and fact.is_pinned != is_pinned
             return Revision(added=[Pinned(stored_id, is_pinned)]) if is_other else None
 
-        await self._scopes.update(place, decide)
+        await self.scopes.update(place, decide)
 
     async def move_fact(self, topic: Scope, fact_id: int) -> bool:
         """Move a fact from one scope to the other; return False if that is not possible.
@@ -142,7 +139,7 @@ class Correcting:
         async def copy(there: ScopeMemory) -> Write | None:
             # The target was read first. If a message is erased after that, the write is refused.
             nonlocal fact
-            facts = await self._scopes.read(source)
+            facts = await self.scopes.read(source)
             here = facts if source == topic else there
             found = facts.record(stored_id)
             fact = found if isinstance(found, Fact) and is_movable(here, facts, found) else None
@@ -164,11 +161,11 @@ class Correcting:
 
         if not topic.is_private or not topic.topic_id:
             return False
-        await self._scopes.update(target, copy)
+        await self.scopes.update(target, copy)
         if fact is None:
             return False
         await self.hide(topic, [each.seq for each in fact.sources])
-        await self._scopes.update(source, remove)
+        await self.scopes.update(source, remove)
         return True
 
     async def _drop_summaries(
@@ -193,7 +190,7 @@ class Correcting:
             removed = [*state.removed, *_states_with(gone, here)]
             return replace(state, records=records, removed=removed)
 
-        await self._scopes.update(conversation, decide)
+        await self.scopes.update(conversation, decide)
 
     async def delete_synopsis(self, conversation: Scope, synopsis_id: int) -> None:
         """Erase a synopsis; the messages that it sums up stay."""
@@ -202,22 +199,24 @@ class Correcting:
             is_there = isinstance(here.record(synopsis_id), Synopsis)
             return Revision(records=[synopsis_id]) if is_there else None
 
-        await self._scopes.update(conversation, decide)
+        await self.scopes.update(conversation, decide)
 
     async def delete_state(self, conversation: Scope) -> None:
         """Erase the running state; it is learned again from later messages only."""
-        await self._scopes.update(conversation, lambda _: self._without_state(conversation))
+        await self.scopes.update(conversation, lambda _: self._without_state(conversation))
 
     async def _without_state(self, conversation: Scope) -> Revision:
-        meta = self._keys.scope(conversation).meta
-        newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+        meta = self.scopes.store.keys.scope(conversation).meta
+        newest = int(await self.scopes.store.client.call("HGET", meta, "next_seq") or 0)
         removed = [State.PREFIX, StateUntrusted.PREFIX]
         return Revision(fields=[Watermark(STATE_LEARNER, newest)], removed=removed)
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
         """Return the ids of the senders of these messages; messages that are gone have none."""
-        log = self._keys.scope(conversation).log
-        stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
+        log = self.scopes.store.keys.scope(conversation).log
+        stored = await self.scopes.store.client.pipeline(
+            [("XRANGE", log, seq, seq) for seq in seqs]
+        )
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
     async def _hide_sources(self, fact: Fact) -> None:
@@ -226,12 +225,12 @@ class Correcting:
 
     async def _drop_items(self, facts: Sequence[Fact]) -> None:
         for conversation, seqs in _by_conversation(*facts).items():
-            await self._work.drop_unasked(conversation, seqs)
+            await WorkItems(self.scopes.store).drop_unasked(conversation, seqs)
 
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
         """Keep messages and their answers, but do not let recall find them; or let it again."""
-        log = self._keys.scope(conversation).log
-        stored = await self._client.pipeline(
+        log = self.scopes.store.keys.scope(conversation).log
+        stored = await self.scopes.store.client.pipeline(
             [("XRANGE", log, f"{seq}-0", "+", "COUNT", _EXCHANGE) for seq in seqs]
         )
         exchanges = [
@@ -246,7 +245,7 @@ class Correcting:
             return Write(entries) if entries else None
 
         if exchanges:
-            await self._scopes.update(conversation, decide)
+            await self.scopes.update(conversation, decide)
 
 
 def present_fact(facts: ScopeMemory, fact_id: int) -> Fact | None:

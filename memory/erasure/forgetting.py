@@ -10,7 +10,7 @@ messages, so the second step is repeated after a crash.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from math import inf
 from time import time
@@ -34,19 +34,18 @@ Change = tuple[bytes, bytes]
 """An entry of the mailbox and its new form, as members of the mailbox."""
 
 
+@dataclass(eq=False)
 class Forgetting:
     """Carries out erasures; an erased state is learned again from the newest `tail` messages."""
 
-    def __init__(self, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
-        self._store = store = scopes.store
-        self._client = store.client
-        self._keys = store.keys
-        self._mailbox = mailbox
-        self._scopes = scopes
-        self._tail = tail
-        self._work = WorkItems(store)
-        # Called before single messages are erased.
-        self.messages_leave: list[Callable[[Scope, Collection[int]], Awaitable[None]]] = []
+    store: Store
+    scopes: Scopes
+    mailbox: Mailbox
+    tail: int
+    # Called before single messages are erased.
+    messages_leave: list[Callable[[Scope, Collection[int]], Awaitable[None]]] = field(
+        default_factory=list
+    )
 
     async def clear(
         self, conversation: Scope, nonce: str, presser: int, update_id: int, *, as_admin: bool
@@ -61,22 +60,22 @@ class Forgetting:
             "person": str(presser),
             "last_update": str(update_id),
             "by_admin": as_admin,
-            "ttl_s": self._store.ttl_s,
+            "ttl_s": self.store.ttl_s,
         }
-        outcome, *counts = await self._store.run("clear", conversation, request)
+        outcome, *counts = await self.store.run("clear", conversation, request)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
-        await self._store.journal.note_clear(conversation)
-        await self._client.call("ZREM", self._keys.looks, conversation.tag)
-        await self._store.tell_erased(conversation)
+        await self.store.journal.note_clear(conversation)
+        await self.store.client.call("ZREM", self.store.keys.looks, conversation.tag)
+        await self.store.tell_erased(conversation)
         receipt = Receipt.of(counts[0])
         if receipt.left:
-            await self._mailbox.wake(conversation)
+            await self.mailbox.wake(conversation)
         scope = conversation.facts_scope
         if scope == conversation:
             return receipt
         # Only now, so that a repeat after a crash does not cut what was said since.
-        erased = Erased(conversation.tag, epoch=await self._scopes.cut(scope, conversation))
+        erased = Erased(conversation.tag, epoch=await self.scopes.cut(scope, conversation))
         learned = await self.revise(scope, lambda facts: without(facts, erased), nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
@@ -88,11 +87,11 @@ class Forgetting:
         What a photo shows is stored right before its caption, under the same id; it comes last.
         `with_tasks`: then come the turns of a task that it asked for, which repeat its words.
         """
-        log = self._keys.scope(conversation).log
+        log = self.store.keys.scope(conversation).log
         answer: Message | None = None
         found: list[Message] = []
         tasks: list[Message] = []
-        async for entry, fields in stream_entries(self._client, log, newest_first=True):
+        async for entry, fields in stream_entries(self.store.client, log, newest_first=True):
             message = message_of(seq_of(entry), fields)
             is_answered = answer is not None and answer.exchange == message.exchange
             if message_id in message.message_ids:
@@ -118,13 +117,13 @@ class Forgetting:
         has a newer update, so an erasure may miss it. Therefore this text is compared when the
         entry is made and when it is answered.
         """
-        meta = self._keys.scope(conversation).meta
+        meta = self.store.keys.scope(conversation).meta
         senders = sorted({each.sender_id for each in messages})
         cuts = [f"cut:{sender}" for sender in senders]
         # The turns of tasks repeat what was said before: they go up to when the erasure began.
         kinds = ("forgotten_until", "forgotten_tasks")
         until = [f"{kind}:{sender}" for kind in kinds for sender in senders]
-        found = await self._client.call("HMGET", meta, *until, "cut_update", "cut_at", *cuts)
+        found = await self.store.client.call("HMGET", meta, *until, "cut_update", "cut_at", *cuts)
         forgotten = {name: float(at or 0) for name, at in zip(until, found, strict=False)}
         for each in messages:
             for kind in kinds if each.is_task else kinds[:1]:
@@ -153,9 +152,11 @@ class Forgetting:
         said = await self.revise(conversation, decide, first_step(receipt_id))
         # Also without facts: it refuses a learner that has read the messages and is about to write.
         learned = await self.revise(scope, lambda facts: without(facts, erased), receipt_id)
-        await self._work.drop_unasked(conversation, seqs)  # one may have been added in between
+        await WorkItems(self.store).drop_unasked(
+            conversation, seqs
+        )  # one may have been added in between
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
-        answered = await self._scopes.erase(conversation, Revision(receipt_id=receipt_id))
+        answered = await self.scopes.erase(conversation, Revision(receipt_id=receipt_id))
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def take_out(
@@ -218,7 +219,7 @@ class Forgetting:
 
         if scope != conversation:
             await self.revise(scope, decide)
-        await self._work.drop_unasked(conversation, seqs)
+        await WorkItems(self.store).drop_unasked(conversation, seqs)
 
     async def erase_share(
         self, group: Scope, person: int, until: float, receipt_id: str
@@ -232,8 +233,8 @@ class Forgetting:
         async def decide(here: ScopeMemory) -> Revision:
             seqs = await self._sent_by(group, person, until)
             # Read last, so that messages dropped in between count as unknown.
-            first = await self._client.call(
-                *("XRANGE", self._keys.scope(group).log, "-", "+", "COUNT", 1)
+            first = await self.store.client.call(
+                *("XRANGE", self.store.keys.scope(group).log, "-", "+", "COUNT", 1)
             )
             oldest = seq_of(first[0][0]) if first else inf
             erased = Erased(group.tag, seqs, oldest, sender_id=person, until=until)
@@ -255,31 +256,31 @@ class Forgetting:
             made = decide(here)
             decided = replace(await made if isawaitable(made) else made, receipt_id=receipt_id)
             if State.PREFIX in decided.removed:
-                meta = self._keys.scope(scope).meta
-                newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+                meta = self.store.keys.scope(scope).meta
+                newest = int(await self.store.client.call("HGET", meta, "next_seq") or 0)
                 await self.learn_soon(scope)
-                mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
+                mark = Watermark(STATE_LEARNER, max(0, newest - self.tail))
                 decided = replace(decided, fields=[*decided.fields, mark])
             return decided
 
-        receipt = await self._scopes.update(scope, with_state)
+        receipt = await self.scopes.update(scope, with_state)
         if State.PREFIX in decided.removed:  # a round may have taken the first note too early
             await self.learn_soon(scope)
         return receipt
 
     async def learn_soon(self, conversation: Scope) -> None:
         """Note that there is something to learn; any process takes it up."""
-        await self._client.call("ZADD", self._keys.learning, time(), conversation.tag)
+        await self.store.client.call("ZADD", self.store.keys.learning, time(), conversation.tag)
 
     async def _sent_by(self, group: Scope, person: int, until: float) -> set[int]:
         """Return the sequences of a person's messages in a group and of their answers.
 
         The turns of their tasks repeat what was said before, so they count whenever they began.
         """
-        log = self._keys.scope(group).log
+        log = self.store.keys.scope(group).log
         exchanges: set[bytes] = set()
         seqs: set[int] = set()
-        async for entry, fields in stream_entries(self._client, log):
+        async for entry, fields in stream_entries(self.store.client, log):
             is_meant = float(fields[b"s"]) <= until or fields[b"m"].startswith(b"-")
             if int(fields[b"i"]) == person and is_meant:
                 exchanges.add(fields[b"x"])
@@ -309,33 +310,33 @@ def _watermarks_before(
     ]
 
 
+@dataclass(frozen=True, slots=True)
 class MemorySwitch:
     """Turns memory of a conversation off and on; an erasure does not change that.
 
     While it is off, nothing is learned, and only the messages of the window are stored.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    store: Store
 
     async def turn_off(self, conversation: Scope) -> None:
         """Remember nothing that is said from now on; a repeat changes nothing."""
-        await self._store.run("turn_off", conversation, {"ttl_s": self._store.ttl_s})
+        await self.store.run("turn_off", conversation, {"ttl_s": self.store.ttl_s})
 
     async def turn_on(self, conversation: Scope) -> int:
         """Remember again; erase what was said meanwhile and return how many messages it was.
 
         If there were any, an open turn starts again.
         """
-        erased = int(await self._store.run("turn_on", conversation, {"ttl_s": self._store.ttl_s}))
+        erased = int(await self.store.run("turn_on", conversation, {"ttl_s": self.store.ttl_s}))
         if erased:
-            await self._store.tell_erased(conversation)
+            await self.store.tell_erased(conversation)
         return erased
 
     async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
         """Hide or show marks of what is learned; return whether it is quiet. Safe to repeat."""
-        meta = self._store.keys.scope(conversation).meta
-        stored = await self._store.client.call("HGET", meta, "quiet")
+        meta = self.store.keys.scope(conversation).meta
+        stored = await self.store.client.call("HGET", meta, "quiet")
         by, _, was_quiet = (stored or b"").decode().partition("|")
         if by == str(update_id):
             return bool(was_quiet)
@@ -346,8 +347,8 @@ class MemorySwitch:
         self, conversation: Scope, *, is_quiet: bool, update_id: int | str = ""
     ) -> None:
         """Show no marks where something is learned, or show them."""
-        meta = self._store.keys.scope(conversation).meta
+        meta = self.store.keys.scope(conversation).meta
         quiet = f"{update_id}|{1 if is_quiet else ''}"
-        await self._store.client.pipeline(
-            [("HSET", meta, "quiet", quiet), ("EXPIRE", meta, self._store.ttl_s)]
+        await self.store.client.pipeline(
+            [("HSET", meta, "quiet", quiet), ("EXPIRE", meta, self.store.ttl_s)]
         )

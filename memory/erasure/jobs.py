@@ -6,7 +6,7 @@ so a finished job can report again without erasing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from memory.erasure.forgetting import Forgetting
@@ -52,20 +52,16 @@ BeforeErasure = Callable[[Scope], Awaitable[None]]
 """Called with a conversation before it is erased."""
 
 
+@dataclass(slots=True, eq=False)
 class Jobs:
     """Starts jobs and runs them to their end."""
 
-    def __init__(
-        self, store: Store, mailbox: Mailbox, forgetting: Forgetting, usage: UsageStore
-    ) -> None:
-        self._store = store
-        self._client = store.client
-        self._keys = store.keys
-        self._mailbox = mailbox
-        self._forgetting = forgetting
-        self._usage = usage
-        # Those of features: each erases with a job what its feature stores outside of scopes.
-        self.forgets: list[Callable[[Job], Awaitable[None]]] = []
+    store: Store
+    mailbox: Mailbox
+    forgetting: Forgetting
+    usage: UsageStore
+    # Those of features: each erases with a job what its feature stores outside of scopes.
+    forgets: list[Callable[[Job], Awaitable[None]]] = field(default_factory=list, init=False)
 
     async def start_job(self, job: Job) -> bool:
         """Store a job and wake a worker; return False if this confirmation started it before.
@@ -75,9 +71,9 @@ class Jobs:
         fields = ["kind", job.kind, "target", str(job.target), "cut", str(job.cut_update)]
         fields += ["cut_at", repr(job.cut_at), "report", job.report.decode()]
         request = {"fields": fields, "ttl_s": _RECORD_S}
-        is_new = await self._store.scripts["start_job"]([self._keys.job(job.id)], request)
-        await self._client.call("XADD", self._keys.jobs, "*", "c", job.id)
-        await self._store.note(JOBS)
+        is_new = await self.store.scripts["start_job"]([self.store.keys.job(job.id)], request)
+        await self.store.client.call("XADD", self.store.keys.jobs, "*", "c", job.id)
+        await self.store.note(JOBS)
         return bool(is_new)
 
     async def run_job(self, job_id: str, before: BeforeErasure | None = None) -> FinishedJob | None:
@@ -85,7 +81,7 @@ class Jobs:
 
         `before` is awaited before a whole conversation is erased.
         """
-        fields = await self._client.call("HGETALL", self._keys.job(job_id))
+        fields = await self.store.client.call("HGETALL", self.store.keys.job(job_id))
         if not fields or b"reported" in fields:
             return None
         job = Job(
@@ -99,37 +95,37 @@ class Jobs:
         if b"finished" in fields:
             count, _, receipt = fields[b"finished"].partition(b"|")
             return FinishedJob(job, int(count), Receipt.of(receipt))
-        lease = self._store.lease(self._keys.job(job_id, "lease"), _LEASE_MS)
+        lease = self.store.lease(self.store.keys.job(job_id, "lease"), _LEASE_MS)
         receipts = {
             name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
         }
         async for conversation, erased in self._erase_each(job, lease, before):
             receipts[conversation.tag] = erased
         if job.kind == "forget":
-            await self._store.journal.note_person(job.target, job.cut_at)
+            await self.store.journal.note_person(job.target, job.cut_at)
             own = (Scope(tag) for tag in receipts)
-            await self._usage.forget(job.target, [each for each in own if each.is_private])
+            await self.usage.forget(job.target, [each for each in own if each.is_private])
         for forget in self.forgets:
             await forget(job)
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         counts = sum(receipts.values(), Receipt())
         finished = f"{conversations}|{counts.written}"
-        await self._client.call("HSET", self._keys.job(job_id), "finished", finished)
+        await self.store.client.call("HSET", self.store.keys.job(job_id), "finished", finished)
         await lease.release()
         return FinishedJob(job, conversations, counts)
 
     async def mark_reported(self, job_id: str) -> None:
         """Store that the receipt was delivered or cannot be delivered."""
-        await self._client.call("HSET", self._keys.job(job_id), "reported", 1)
+        await self.store.client.call("HSET", self.store.keys.job(job_id), "reported", 1)
 
     async def _erase_each(
         self, job: Job, lease: NamedLease, before: BeforeErasure | None
     ) -> AsyncIterator[tuple[Scope, Receipt]]:
         if job.kind == "forget":
-            epoch = self._keys.person_epoch(job.target)
+            epoch = self.store.keys.person_epoch(job.target)
             until = {"last_update": str(job.cut_update), "ttl_ms": SEEN_MS}
-            await self._store.scripts["forget_until"]([epoch], until)
-            await self._store.journal.note_person(job.target, job.cut_at)
+            await self.store.scripts["forget_until"]([epoch], until)
+            await self.store.journal.note_person(job.target, job.cut_at)
         async for conversation, stored in self._conversations(job):
             if not await lease.hold():
                 raise JobBusy(job.id)
@@ -139,24 +135,26 @@ class Jobs:
                 if before is not None and conversation.is_conversation:
                     await before(conversation)
                 receipt = await self._wipe(conversation, job)
-            await self._store.tell_erased(conversation)
+            await self.store.tell_erased(conversation)
             if receipt.left:
-                await self._mailbox.wake(conversation)
+                await self.mailbox.wake(conversation)
             if job.kind == "forget":
                 # First the receipt. The conversation stays in the person's index if its entry
                 # differs from `stored`, or if the conversation noted a newer update.
                 tag, name = conversation.tag, f"newest:{job.target}"
-                await self._client.call("HSET", self._keys.job(job.id), tag, receipt.written)
-                meta = self._keys.scope(conversation).meta
-                newest = await self._client.call("HGET", meta, name) or b""
+                await self.store.client.call(
+                    "HSET", self.store.keys.job(job.id), tag, receipt.written
+                )
+                meta = self.store.keys.scope(conversation).meta
+                newest = await self.store.client.call("HGET", meta, name) or b""
                 request = {
                     "conversation": tag,
                     "last_update": str(job.cut_update),
                     "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
                     "newest": newest.decode(),
                 }
-                person = self._keys.person(job.target)
-                await self._store.scripts["drop_unless_newer"]([person], request, stored)
+                person = self.store.keys.person(job.target)
+                await self.store.scripts["drop_unless_newer"]([person], request, stored)
             yield conversation, receipt
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Scope, bytes]]:
@@ -166,21 +164,21 @@ class Jobs:
         Documents of the operator stay.
         """
         if job.kind == "forget":
-            spoken_in = await self._client.call("HGETALL", self._keys.person(job.target))
+            spoken_in = await self.store.client.call("HGETALL", self.store.keys.person(job.target))
             for tag, stored in spoken_in.items():
                 yield Scope(tag.decode()), stored
             yield Scope.of_person(job.target), b""
             return
         # A group that moved is found by either chat id and erased where it is stored.
-        chat = await self._mailbox.resolve(Scope.of_chat(job.target))
-        for index in self._keys.conversations:
-            for tag in await self._client.call("ZRANGE", index, 0, -1):
+        chat = await self.mailbox.resolve(Scope.of_chat(job.target))
+        for index in self.store.keys.conversations:
+            for tag in await self.store.client.call("ZRANGE", index, 0, -1):
                 conversation = Scope(tag.decode())
                 if job.kind == "all" or conversation.chat_id in (job.target, chat.chat_id):
-                    yield await self._mailbox.resolve(conversation), b""
+                    yield await self.mailbox.resolve(conversation), b""
         person = Scope.of_person(job.target)
-        for index in self._keys.scopes:
-            for tag in await self._client.call("ZRANGE", index, 0, -1):
+        for index in self.store.keys.scopes:
+            for tag in await self.store.client.call("ZRANGE", index, 0, -1):
                 scope = Scope(tag.decode())
                 if scope.is_person and (job.kind == "all" or scope == person):
                     yield scope, b""
@@ -190,13 +188,13 @@ class Jobs:
             "receipt": job.id,
             "last_update": str(job.cut_update),
             "until": job.cut_at,
-            "ttl_s": self._store.ttl_s,
+            "ttl_s": self.store.ttl_s,
         }
         if conversation.topic_id:
-            await self._client.call("DEL", self._keys.topic_name(conversation))
-        counts = await self._store.run("wipe", conversation, request)
-        await self._client.call("ZREM", self._keys.looks, conversation.tag)
-        await self._store.journal.note_clear(conversation)
+            await self.store.client.call("DEL", self.store.keys.topic_name(conversation))
+        counts = await self.store.run("wipe", conversation, request)
+        await self.store.client.call("ZREM", self.store.keys.looks, conversation.tag)
+        await self.store.journal.note_clear(conversation)
         return Receipt.of(counts)
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
@@ -207,7 +205,7 @@ class Jobs:
             "last_update": str(job.cut_update),
             "until": job.cut_at,
         }
-        waiting = Receipt.of(await self._store.run("erase_person", group, request))
-        await self._client.call("ZREM", self._keys.looks, group.tag)
-        said = await self._forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
+        waiting = Receipt.of(await self.store.run("erase_person", group, request))
+        await self.store.client.call("ZREM", self.store.keys.looks, group.tag)
+        said = await self.forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
         return Receipt(said.messages, said.vectors, waiting.waiting, said.left, said.records)

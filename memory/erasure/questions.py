@@ -41,13 +41,11 @@ class Question:
         return f"{self.kind}|{self.asker}|{self.about}"
 
 
+@dataclass(frozen=True, slots=True)
 class Questions:
     """Stores questions, withdraws them, and checks answers."""
 
-    def __init__(self, store: Store) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._store = store
+    store: Store
 
     async def ask(
         self, conversation: Scope, kind: str, asker: int, about: str = "", nonce: str = ""
@@ -55,7 +53,7 @@ class Questions:
         """Store a question that no outbox carries; return its nonce, a new one if none is given."""
         question = Question(kind, asker, about)
         nonce = nonce or question.nonce
-        await self._store.run("ask", conversation, {"questions": {nonce: question.stored}})
+        await self.store.run("ask", conversation, {"questions": {nonce: question.stored}})
         return nonce
 
     async def withdraw(self, conversation: Scope, nonce: str, presser: int) -> bool:
@@ -64,9 +62,9 @@ class Questions:
         A confirmed erasure has begun and cannot be withdrawn. A question that is gone counts as
         withdrawn. Raise `NotConfirmed` for a question that somebody else was asked.
         """
-        confirm = self._keys.scope(conversation).confirm
-        asked, has_begun = await self._client.call("HMGET", confirm, nonce, first_step(nonce))
-        has_job = await self._client.call("EXISTS", self._keys.job(nonce))
+        confirm = self.store.keys.scope(conversation).confirm
+        asked, has_begun = await self.store.client.call("HMGET", confirm, nonce, first_step(nonce))
+        has_job = await self.store.client.call("EXISTS", self.store.keys.job(nonce))
         kind, _, rest = (asked or b"").partition(b"|")
         if has_begun or has_job or kind == b"done":
             return False
@@ -74,7 +72,7 @@ class Questions:
             return True
         if rest.split(b"|")[0] != str(presser).encode():
             raise NotConfirmed("not_yours")
-        await self._client.call("HDEL", confirm, nonce)
+        await self.store.client.call("HDEL", confirm, nonce)
         return True
 
     async def check(self, conversation: Scope, nonce: str, kind: str, presser: int | None) -> str:
@@ -84,8 +82,8 @@ class Questions:
         stands for an administrator of the group, who may answer for all. The nonce is the id of
         the job that follows, so a second press starts no second job.
         """
-        confirm = self._keys.scope(conversation).confirm
-        asked = await self._client.call("HGET", confirm, nonce)
+        confirm = self.store.keys.scope(conversation).confirm
+        asked = await self.store.client.call("HGET", confirm, nonce)
         if asked is None or nonce.endswith((":run", first_step(""))):  # a forged press
             raise NotConfirmed("unknown")
         stored: str = asked.decode()
@@ -108,9 +106,9 @@ class Questions:
         did not come to its end, so nobody knows what became of it. None: the question was withdrawn
         or erased, or another press has begun it.
         """
-        confirm = self._keys.scope(conversation).confirm
+        confirm = self.store.keys.scope(conversation).confirm
         run, mark = f"{nonce}:run", f"{update_id}:{token_urlsafe(12)}"
-        *_, (asked, marked) = await self._client.pipeline(
+        *_, (asked, marked) = await self.store.client.pipeline(
             [
                 # The client may send a command twice; the mark tells whose the first one was.
                 ("HSETNX", confirm, run, mark),
@@ -130,4 +128,4 @@ class Questions:
         button = f'\\",\\"{callback_data}\\"]'
         if ":" not in button:
             return False
-        return bool(await self._store.run("shows_button", conversation, {}, button))
+        return bool(await self.store.run("shows_button", conversation, {}, button))

@@ -8,7 +8,9 @@ import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import partial
 from hashlib import sha1
 from inspect import isawaitable
 from time import time
@@ -50,6 +52,7 @@ Decide = Callable[[ScopeMemory], Change | Awaitable[Change]]
 """Returns what to change in a scope as it was read, None for nothing; it may be called again."""
 
 
+@dataclass(eq=False)
 class Scopes:
     """All scopes of one bot; the most recently used ones are cached. Days are those of `zone`.
 
@@ -57,28 +60,21 @@ class Scopes:
     at most `conversation_bytes`.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        questions: QuestionVectors,
-        *,
-        max_bytes: int,
-        conversation_bytes: int = sys.maxsize,
-        zone: tzinfo = UTC,
-    ) -> None:
-        self.store = store
-        self.questions = questions
-        self.zone = zone
-        self.conversation_bytes = conversation_bytes
-        self.reading_long = asyncio.Lock()
-        self._max_bytes = max_bytes
-        # The cached scopes, the least recently used first. Reading this does not count as use.
-        self.held: OrderedDict[Scope, ScopeMemory] = OrderedDict()
-        # One event for each kind of note (`Store.note`), set when such a note arrives.
-        self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
-        self._erased_until = b"-"
-        self._sizes: dict[Scope, int] = {}
-        self._bytes = 0
+    store: Store
+    questions: QuestionVectors
+    max_bytes: int
+    conversation_bytes: int = sys.maxsize
+    zone: tzinfo = UTC
+    reading_long: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    # The cached scopes, the least recently used first. Reading this does not count as use.
+    held: OrderedDict[Scope, ScopeMemory] = field(default_factory=OrderedDict, init=False)
+    # One event for each kind of note (`Store.note`), set when such a note arrives.
+    noted: defaultdict[str, asyncio.Event] = field(
+        default_factory=partial(defaultdict, asyncio.Event), init=False
+    )
+    _erased_until: bytes = field(default=b"-", init=False)
+    _sizes: dict[Scope, int] = field(default_factory=dict, init=False)
+    _bytes: int = field(default=0, init=False)
 
     def drop(self, scope: Scope) -> None:
         """Remove a scope from the cache, if it is there."""
@@ -118,7 +114,7 @@ class Scopes:
         self.held[scope] = scope_memory
         self._sizes[scope] = nbytes
         self._bytes += nbytes
-        while self._bytes > self._max_bytes and len(self.held) > 1:
+        while self._bytes > self.max_bytes and len(self.held) > 1:
             self.drop(next(iter(self.held)))
 
     def join(self, scope: Scope, delta: Delta, max_entries: int) -> ScopeMemory:

@@ -341,7 +341,7 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
 ) -> None:
     store = await RedisClient.open(own_server.url)
     intake = intake_on(store, buttons := Buttons())
-    ballast = intake._ballast
+    ballast = intake.ballast
     await ballast.allocate(2**22)
     own_server.ask("CONFIG SET maxmemory 1")
     with pytest.raises(IntakeClosed) as refusal:

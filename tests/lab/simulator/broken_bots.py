@@ -140,7 +140,7 @@ def never_learning(bot: SimulatedBot) -> None:
     """Never start to learn."""
     idle = _IdleLearner(bot.memory.learn)
     bot._turn.learn = idle.learn
-    bot._maintenance._learner = idle
+    bot._maintenance.learner = idle
 
 
 def falsely_learning(bot: SimulatedBot) -> None:
