@@ -206,10 +206,9 @@ class Correcting:
         await self.scopes.update(conversation, lambda _: self._without_state(conversation))
 
     async def _without_state(self, conversation: Scope) -> Revision:
-        meta = self.scopes.store.keys.scope(conversation).meta
-        newest = int(await self.scopes.store.client.call("HGET", meta, "next_seq") or 0)
+        [newest] = await self.scopes.store.read_meta(conversation, "next_seq")
         removed = [State.PREFIX, StateUntrusted.PREFIX]
-        return Revision(fields=[Watermark(STATE_LEARNER, newest)], removed=removed)
+        return Revision(fields=[Watermark(STATE_LEARNER, int(newest or 0))], removed=removed)
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
         """Return the ids of the senders of these messages; messages that are gone have none."""

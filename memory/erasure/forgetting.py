@@ -117,13 +117,13 @@ class Forgetting:
         has a newer update, so an erasure may miss it. Therefore this text is compared when the
         entry is made and when it is answered.
         """
-        meta = self.store.keys.scope(conversation).meta
         senders = sorted({each.sender_id for each in messages})
         cuts = [f"cut:{sender}" for sender in senders]
         # The turns of tasks repeat what was said before: they go up to when the erasure began.
         kinds = ("forgotten_until", "forgotten_tasks")
         until = [f"{kind}:{sender}" for kind in kinds for sender in senders]
-        found = await self.store.client.call("HMGET", meta, *until, "cut_update", "cut_at", *cuts)
+        names = (*until, "cut_update", "cut_at", *cuts)
+        found = await self.store.read_meta(conversation, *names)
         forgotten = {name: float(at or 0) for name, at in zip(until, found, strict=False)}
         for each in messages:
             for kind in kinds if each.is_task else kinds[:1]:
@@ -256,10 +256,9 @@ class Forgetting:
             made = decide(here)
             decided = replace(await made if isawaitable(made) else made, receipt_id=receipt_id)
             if State.PREFIX in decided.removed:
-                meta = self.store.keys.scope(scope).meta
-                newest = int(await self.store.client.call("HGET", meta, "next_seq") or 0)
+                [newest] = await self.store.read_meta(scope, "next_seq")
                 await self.learn_soon(scope)
-                mark = Watermark(STATE_LEARNER, max(0, newest - self.tail))
+                mark = Watermark(STATE_LEARNER, max(0, int(newest or 0) - self.tail))
                 decided = replace(decided, fields=[*decided.fields, mark])
             return decided
 
@@ -335,8 +334,7 @@ class MemorySwitch:
 
     async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
         """Hide or show marks of what is learned; return whether it is quiet. Safe to repeat."""
-        meta = self.store.keys.scope(conversation).meta
-        stored = await self.store.client.call("HGET", meta, "quiet")
+        [stored] = await self.store.read_meta(conversation, "quiet")
         by, _, was_quiet = (stored or b"").decode().partition("|")
         if by == str(update_id):
             return bool(was_quiet)

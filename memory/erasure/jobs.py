@@ -145,13 +145,12 @@ class Jobs:
                 await self.store.client.call(
                     "HSET", self.store.keys.job(job.id), tag, receipt.written
                 )
-                meta = self.store.keys.scope(conversation).meta
-                newest = await self.store.client.call("HGET", meta, name) or b""
+                [newest] = await self.store.read_meta(conversation, name)
                 request = {
                     "conversation": tag,
                     "last_update": str(job.cut_update),
                     "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
-                    "newest": newest.decode(),
+                    "newest": (newest or b"").decode(),
                 }
                 person = self.store.keys.person(job.target)
                 await self.store.scripts["drop_unless_newer"]([person], request, stored)

@@ -244,8 +244,7 @@ class Mailbox:
         """Return where a conversation is stored: under its own name, or that of its old group."""
         if conversation in self._moved or conversation.is_private:
             return self._moved.get(conversation, conversation)
-        meta = self._store.keys.scope(conversation).meta
-        moved_from = await self._store.client.call("HGET", meta, "moved_from")
+        [moved_from] = await self._store.read_meta(conversation, "moved_from")
         if moved_from is None:
             return conversation
         return self._moved.setdefault(conversation, Scope(moved_from.decode()))

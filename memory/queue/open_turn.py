@@ -133,7 +133,7 @@ class OffRecord:
 
 async def is_off_record(store: Store, conversation: Scope) -> bool:
     """Return whether a session is open now; raise `StoreError`."""
-    found = await store.client.call("HGET", store.keys.scope(conversation).meta, "off_record")
+    [found] = await store.read_meta(conversation, "off_record")
     return found is not None and int(found.split(b"|")[1]) > time() * 1000
 
 

@@ -90,9 +90,7 @@ class ChatHistory:
     @classmethod
     async def read(cls, parts: HistoryParts, conversation: Scope) -> "ChatHistory":
         """Read all of a conversation outside of any turn, of a moved group under its old id."""
-        store = parts.scopes.store
-        meta = store.keys.scope(conversation).meta
-        moved_from = await store.client.call("HGET", meta, "moved_from")
+        [moved_from] = await parts.scopes.store.read_meta(conversation, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
         here = await parts.scopes.read_conversation(conversation)
@@ -120,9 +118,8 @@ class ChatHistory:
 
     async def is_off(self) -> bool:
         """Return whether memory is turned off in this conversation."""
-        store = self._parts.scopes.store
-        meta = store.keys.scope(self.conversation).meta
-        return bool(await store.client.call("HEXISTS", meta, "off_at"))
+        [off_at] = await self._parts.scopes.store.read_meta(self.conversation, "off_at")
+        return off_at is not None
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the session, without refused and hidden messages."""

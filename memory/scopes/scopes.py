@@ -353,8 +353,7 @@ class Scopes:
 
         Return the lowest `ScopeMemory.source_epoch` of the conversation that it still accepts.
         """
-        meta = self.store.keys.scope(conversation).meta
-        generation, clears = await self.store.client.call("HMGET", meta, "generation", "epoch")
+        generation, clears = await self.store.read_meta(conversation, "generation", "epoch")
         epoch = int(generation or 0) + int(clears or 0)
         request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self.store.ttl_s}
         await self.store.run("cut", scope, request)

@@ -101,6 +101,10 @@ class Store:
         [reply] = await self.client.pipeline([self.call(script, scope, request, *opaque)])
         return reply
 
+    async def read_meta(self, scope: Scope, *names: str) -> Reply:
+        """Return what a scope's hash `meta` has under these names, in order; None for nothing."""
+        return await self.client.call("HMGET", self.keys.scope(scope).meta, *names)
+
     def indexing(self, scope: Scope) -> Command:
         """Put a scope into the index that erasures read; sent before anything is stored there."""
         return ("ZADD", self.keys.index_of(scope), int(time()), scope.tag)
