@@ -65,9 +65,7 @@ class Forgetting:
         outcome, *counts = await self.store.run("clear", conversation, request)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
-        await self.store.journal.note_clear(conversation)
-        await self.store.client.call("ZREM", self.store.keys.looks, conversation.tag)
-        await self.store.tell_erased(conversation)
+        await self.scopes.note_clear(conversation)
         receipt = Receipt.of(counts[0])
         if receipt.left:
             await self.mailbox.wake(conversation)

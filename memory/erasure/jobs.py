@@ -134,8 +134,11 @@ class Jobs:
             else:
                 if before is not None and conversation.is_conversation:
                     await before(conversation)
-                receipt = await self._wipe(conversation, job)
-            await self.store.tell_erased(conversation)
+                if conversation.topic_id:
+                    topic_name = self.store.keys.topic_name(conversation)
+                    await self.store.client.call("DEL", topic_name)
+                cut = (str(job.cut_update), job.cut_at)
+                receipt = await self.forgetting.scopes.wipe(conversation, job.id, *cut)
             if receipt.left:
                 await self.mailbox.wake(conversation)
             if job.kind == "forget":
@@ -181,20 +184,6 @@ class Jobs:
                 scope = Scope(tag.decode())
                 if scope.is_person and (job.kind == "all" or scope == person):
                     yield scope, b""
-
-    async def _wipe(self, conversation: Scope, job: Job) -> Receipt:
-        request = {
-            "receipt": job.id,
-            "last_update": str(job.cut_update),
-            "until": job.cut_at,
-            "ttl_s": self.store.ttl_s,
-        }
-        if conversation.topic_id:
-            await self.store.client.call("DEL", self.store.keys.topic_name(conversation))
-        counts = await self.store.run("wipe", conversation, request)
-        await self.store.client.call("ZREM", self.store.keys.looks, conversation.tag)
-        await self.store.journal.note_clear(conversation)
-        return Receipt.of(counts)
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
         """Erase a person's share of a group: first what waits, so that nothing reaches the log."""

@@ -278,12 +278,8 @@ class ChatHistory:
 
     async def clear(self) -> None:
         """Erase the conversation and its waiting messages at once, even during a turn."""
-        scopes, store = self._parts.scopes, self._parts.scopes.store
-        wipe = {"receipt": token_hex(8), "last_update": "+inf", "until": _FOR_ALL_TIME}
-        await store.run("wipe", self.conversation, {**wipe, "ttl_s": store.ttl_s})
-        await store.journal.note_clear(self.conversation)
-        await store.tell_erased(self.conversation)
-        scopes.drop(self.conversation)
+        scopes = self._parts.scopes
+        await scopes.wipe(self.conversation, token_hex(8), "+inf", _FOR_ALL_TIME)
         self._here = await scopes.read_conversation(self.conversation)
         self._stream = self._here.messages
 

@@ -348,6 +348,22 @@ class Scopes:
         await self.store.tell_erased(scope)
         return Receipt.of(answer["counts"])
 
+    async def wipe(
+        self, conversation: Scope, receipt_id: str, last_update: str, until: float
+    ) -> Receipt:
+        """Erase a conversation, and what waits in it up to an update and a time; safe to repeat."""
+        wanted = {"receipt": receipt_id, "last_update": last_update, "until": until}
+        counts = await self.store.run("wipe", conversation, {**wanted, "ttl_s": self.store.ttl_s})
+        await self.note_clear(conversation)
+        return Receipt.of(counts)
+
+    async def note_clear(self, conversation: Scope) -> None:
+        """Note everywhere that all of a conversation was erased just now; safe to repeat."""
+        await self.store.client.call("ZREM", self.store.keys.looks, conversation.tag)
+        await self.store.journal.note_clear(conversation)
+        await self.store.tell_erased(conversation)
+        self.drop(conversation)
+
     async def cut(self, scope: Scope, conversation: Scope) -> int:
         """Have this scope refuse what was learned from a conversation before its last clear.
 
