@@ -13,7 +13,7 @@ import structlog
 
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from config.settings import Settings
@@ -157,7 +157,7 @@ class Access:
         pressed: ButtonPress,
         here: Scope,
         rest: str,
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         if command.audience == "operators":
             if pressed.is_group or pressed.sender not in self.operators:
                 raise NotConfirmed("not_yours")

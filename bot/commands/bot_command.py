@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
@@ -18,14 +18,14 @@ from memory.store.keys import Scope
 class Answer:
     """What a command says; `ends_session` begins a new session after it."""
 
-    parts: tuple[Part, ...]
+    parts: Parts
     ends_session: bool = False
 
 
 Handler = Callable[[IncomingMessage, Scope], Awaitable[Answer]]
 """Answers a command in a conversation; raises `StoreError` or `TelegramError`."""
 
-ButtonHandler = Callable[[ButtonPress, Scope, str], Awaitable[tuple[Part, ...]]]
+ButtonHandler = Callable[[ButtonPress, Scope, str], Awaitable[Parts]]
 """Acts on a button that was pressed in a conversation.
 
 The last argument is the callback data after the verb. The parts replace the message with the

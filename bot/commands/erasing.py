@@ -13,7 +13,7 @@ import structlog
 from bot.commands.access import call_context_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.telegram.chat import Chat
 from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, TelegramError
@@ -39,7 +39,7 @@ class Receipts:
 
     async def start(
         self, pressed: ButtonPress, nonce: str, kind: JobKind, target: int, key: str
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         """Start a job and say so; `key` begins the keys of two sentences, `started` and `done`.
 
         Returns () because a later edit could overwrite the receipt. Raise `StoreError`.
@@ -157,7 +157,7 @@ class ErasingCommands:
         asking = (language, key, question, "clear")
         return Answer(self._sentences.ask_to_erase(*asking, messages=counted.messages))
 
-    async def clear(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def clear(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Erase the conversation; in a group any of its admins may confirm."""
         as_admin = pressed.is_group
         asker = None if as_admin else pressed.sender.id
@@ -188,14 +188,12 @@ class ErasingCommands:
         key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
         return Answer(self._sentences.ask_to_erase(language, key, question, "delete_message"))
 
-    async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Begin to erase the person; the receipt follows when all conversations are done."""
         await self._questions.check(here, nonce, "forget", pressed.sender.id)
         return await self._receipts.start(pressed, nonce, "forget", pressed.sender.id, "forget.")
 
-    async def delete_message(
-        self, pressed: ButtonPress, here: Scope, nonce: str
-    ) -> tuple[Part, ...]:
+    async def delete_message(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Erase one message and what was learned from it."""
         about = await self._questions.check(here, nonce, "messages", pressed.sender.id)
         asked_about, _, message_id = about.partition("@")
@@ -223,9 +221,7 @@ class ErasingCommands:
         named = f"{self._sentences.text(language, f'admin.target_{target.kind}')} {target.id or ''}"
         return Answer(self._sentences.ask_to_erase(*asking, target=named))
 
-    async def erase_for_operator(
-        self, pressed: ButtonPress, here: Scope, rest: str
-    ) -> tuple[Part, ...]:
+    async def erase_for_operator(self, pressed: ButtonPress, here: Scope, rest: str) -> Parts:
         """Start the job; the receipt follows when it is done."""
         nonce, _, detail = rest.partition(":")
         about = await self._questions.check(here, nonce, "admin", pressed.sender.id)

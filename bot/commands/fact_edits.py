@@ -19,7 +19,7 @@ import structlog
 from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, Parts
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import may_change
@@ -91,7 +91,7 @@ class FactEdits:
 
     async def answer_about(
         self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         """Remember or forget what waits for a yes. Only the person who was asked may answer.
 
         Off the record a yes changes nothing, and the question stays.
@@ -114,9 +114,7 @@ class FactEdits:
         about = str(shown(facts.scope, fact).id)
         await self.ask_for_words(pressed, conversation, "memory.edit_ask", about, fact.text)
 
-    async def reword(
-        self, pressed: ButtonPress, conversation: Scope, nonce: str
-    ) -> tuple[Part, ...]:
+    async def reword(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> Parts:
         """Ask for other words for a learned fact that waits for a yes; the card stays as it is."""
         await self._access.check_on_record(conversation)
         here = await self._scopes.read(conversation)
@@ -202,7 +200,7 @@ class FactEdits:
 
 def questions(
     sentences: Sentences, language: str, writes: Sequence[ToolWrite], *, are_cards: bool = False
-) -> tuple[Part, ...]:
+) -> Parts:
     """Return a question with two buttons for each write that needs an answer.
 
     `are_cards`: the facts were learned, and a third button asks for other words.
@@ -222,9 +220,7 @@ def questions(
     return tuple(asked)
 
 
-def confirmations(
-    sentences: Sentences, language: str, writes: Sequence[ToolWrite]
-) -> tuple[Part, ...]:
+def confirmations(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) -> Parts:
     """Return a line for each fact that is remembered or forgotten without a question.
 
     Domain fields are the operator's: their tools say themselves what they did.

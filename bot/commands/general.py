@@ -8,7 +8,7 @@ from bot.commands.access import Access
 from bot.commands.bot_command import ANYTHING, Answer, Audience, BotCommand, Section, ShownOnTop
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Parts
 from bot.reply.render import render
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, MenuScope
 from bot.telegram.updates import ButtonPress, IncomingMessage
@@ -86,7 +86,7 @@ class GeneralCommands:
         *before, last = render("\n\n".join(texts))
         return Answer((*before, replace(last, buttons=tuple(rows))))
 
-    async def press(self, pressed: ButtonPress, here: Scope, command: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, here: Scope, command: str) -> Parts:
         """Have the command of a button answered below, as if the person had sent it."""
         if command not in _STARTERS:
             raise NotConfirmed("unknown")
@@ -157,16 +157,14 @@ class RetryCommand:
         """Say that there is no question."""
         return Answer(self._sentences.say(asked.sender.language, "retry.nothing"))
 
-    async def _press(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def _press(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Put the question into its place in the conversation; the reply replaces the apology."""
         if message_id := await self._checked(pressed, here, nonce, "again"):
             again = replace(message_of(pressed), kind="again", text=nonce)
             await put_press(self._mailbox, here, replace(again, replied_to=int(message_id)))
         return ()
 
-    async def _press_letter(
-        self, pressed: ButtonPress, here: Scope, nonce: str
-    ) -> tuple[Part, ...]:
+    async def _press_letter(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         letter = await self._checked(pressed, here, nonce, "letter")
         if not await self._letters.retry(here, letter):
             raise ShownOnTop("retry.nothing")

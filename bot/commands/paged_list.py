@@ -12,7 +12,7 @@ from typing import Protocol
 
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, Parts
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
@@ -128,7 +128,7 @@ class PagedList:
         page = _Page(conversation, asked.topic_id, asked.sender.language)
         return Answer((await self._shown(page),))
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Turn the page or act on an entry; return the page as it is then."""
         try:
             named, number, topic_id = rest.split(".")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Button, Part, Parts, with_buttons
 from bot.reply.render import render
 from memory.erasure.questions import Question
 
@@ -23,7 +23,7 @@ class Sentences:
         self.add, self.has = catalogue.add, catalogue.__contains__
         self.languages, self.keys = catalogue.languages, catalogue.keys
 
-    def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
+    def say(self, language: str, *keys: str, **values: object) -> Parts:
         """Return sentences, each a paragraph, as parts to send."""
         return render("\n\n".join(self.text(language, key, **values) for key in keys))
 
@@ -55,7 +55,7 @@ class Sentences:
 
     def ask_to_erase(
         self, language: str, key: str, question: Question, action: str, **values: object
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         """Return a question with two buttons: one does `action`, one cancels it.
 
         `action` is a verb, perhaps with what follows the nonce in the callback data. The cancel
@@ -69,9 +69,7 @@ class Sentences:
         )
         return with_buttons(self.say(language, key, **values), *row, question=question)
 
-    def ask(
-        self, language: str, parts: Sequence[Part], question: Question, *verbs: str
-    ) -> tuple[Part, ...]:
+    def ask(self, language: str, parts: Sequence[Part], question: Question, *verbs: str) -> Parts:
         """Return parts with a button for each answer to a question; `buttons.<verb>` labels it."""
         row = (
             Button(self.text(language, f"buttons.{verb}"), f"{verb}:{question.nonce}")

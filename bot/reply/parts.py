@@ -70,9 +70,11 @@ class Part:
     question: Question | None = field(default=None, compare=False)  # what its buttons answer
 
 
-def with_buttons(
-    parts: Sequence[Part], *row: Button, question: Question | None = None
-) -> tuple[Part, ...]:
+Parts = tuple[Part, ...]
+"""Messages to send, in order."""
+
+
+def with_buttons(parts: Sequence[Part], *row: Button, question: Question | None = None) -> Parts:
     """Return parts with a row of buttons, possibly empty, below the last one."""
     *before, last = parts
     return (*before, replace(last, buttons=(row,) if row else (), question=question))
@@ -107,7 +109,7 @@ def to_json(parts: Sequence[Part]) -> str:
     return orjson.dumps(packed).decode()
 
 
-def from_json(stored: str, contents: bytes = b"") -> tuple[Part, ...]:
+def from_json(stored: str, contents: bytes = b"") -> Parts:
     """Unpack what `to_json` returned; raise `ValueError` if it is not JSON.
 
     `contents` has the contents of all files that are not text, one behind the other.

@@ -24,7 +24,7 @@ import structlog
 from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
-from bot.reply.parts import Edit, Entity, Part, edited, text_of, utf16_length
+from bot.reply.parts import Edit, Entity, Part, Parts, edited, text_of, utf16_length
 from bot.reply.source import bounded, clean, protect, restore
 from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, code_blocks, split, with_line
 from memory.behaviors.tool_output import OutgoingFile
@@ -43,7 +43,7 @@ _SPACES = re.compile(" +")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 
 
-async def rendered(source: str) -> tuple[Part, ...]:
+async def rendered(source: str) -> Parts:
     """Return the parts that show `source` as `render` does; a long text is rendered in a thread.
 
     If that takes too long, the text is shown without formatting.
@@ -58,12 +58,12 @@ async def rendered(source: str) -> tuple[Part, ...]:
         return plain(source)
 
 
-def render(markdown: str) -> tuple[Part, ...]:
+def render(markdown: str) -> Parts:
     """Return the parts that show `markdown`; () if nothing in it is visible."""
     return split(*parsed(markdown)) or plain(markdown)
 
 
-def plain(text: str) -> tuple[Part, ...]:
+def plain(text: str) -> Parts:
     """Return parts without formatting, for a text whose entities Telegram refuses."""
     return split(clean(text))
 
@@ -245,7 +245,7 @@ _WORDS = (word.partition("=") for word in _LANGUAGES.split())
 _EXTENSIONS = {language: extension or language for language, _, extension in _WORDS}
 
 
-async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Part, ...], bool]:
+async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[Parts, bool]:
     """Return the parts that show a reply, and whether it is shown to its end.
 
     `say` returns a sentence by its key and values, as Markdown.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from bot.reply.parts import Entity, Part, utf16_length
+from bot.reply.parts import Entity, Part, Parts, utf16_length
 from memory.text.sentences import character_start, sentences
 
 MAX_UTF16 = 4096
@@ -22,9 +22,7 @@ _SPACES = (" ", "\t", "\n")
 _BLANK = re.compile(r"\s*+")
 
 
-def split(
-    text: str, entities: Sequence[Entity] = (), max_utf16: int = MAX_UTF16
-) -> tuple[Part, ...]:
+def split(text: str, entities: Sequence[Entity] = (), max_utf16: int = MAX_UTF16) -> Parts:
     """Return parts in order, none of them blank; `entities` are valid and ordered."""
     units: Sequence[int] = range(len(text) + 1)
     if text and max(text) > "\uffff":
@@ -111,7 +109,7 @@ class _Splitter:
         return bisect_left(self.units, unit)
 
 
-def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
+def with_line(parts: Sequence[Part], line: Part) -> Parts:
     """Add a line of ours, with its buttons, below the last part, or as a part if it is too long."""
     *before, last = parts
     is_caption = last.export_of or last.file is not None
@@ -166,9 +164,7 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
 _MARKS = {"photo": "picture", "voice": "voice message"}
 
 
-def with_attached(
-    parts: tuple[Part, ...], attached: Sequence[Part], *, as_caption: bool
-) -> tuple[Part, ...]:
+def with_attached(parts: Parts, attached: Sequence[Part], *, as_caption: bool) -> Parts:
     """Return the files before the text; a short text becomes the caption of the last file.
 
     Each part of `attached` has a file and no text. Without `as_caption` the text stays a message of
@@ -181,7 +177,7 @@ def with_attached(
     return (*before, replace(parts[0], file=last.file, instead=last.instead))
 
 
-def without_file(part: Part) -> tuple[Part, ...]:
+def without_file(part: Part) -> Parts:
     """Return what is left of a part without its file: its caption, and what stands instead."""
     rest = replace(part, file=None, instead="")
     if part.instead:
