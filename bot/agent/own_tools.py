@@ -240,9 +240,7 @@ def search_memory_tool(
         lines = with_dates(packer.ranked(context, results, text, _MAX_TOKENS, known))
         further: list[str] = []
         codes = [*codes_of(results, lines)]
-        for each in searching:
-            if not context.uses_memory:
-                break
+        for each in searching if context.uses_memory else ():
             found = await each.on_search(
                 context.call_context, text, arguments.k, _MAX_TOKENS // 2, search_filter
             )

@@ -195,7 +195,8 @@ def ignore_disconnects(app: ASGIApp) -> ASGIApp:
         try:
             await app(scope, receive, send_if_there)
         except (_GoneError, ClientDisconnect):
-            scope["extensions"][_CONNECTION]["is_gone"]()
+            # The loop reports it a moment later; until then uvicorn would expect an answer.
+            scope["extensions"][_CONNECTION]["protocol"].cycle.disconnected = True
 
     return run
 
@@ -270,7 +271,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             raise _RefusedError
         self._is_incomplete = True
         super().on_message_begin()
-        self.scope["extensions"] = {_CONNECTION: {"is_gone": self._caller_is_gone}}
+        self.scope["extensions"] = {_CONNECTION: {"protocol": self}}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; refuse the request if there are too many, and leave out such trailers."""
@@ -344,7 +345,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._deadline = None
         self._all.waiting.pop(self, None)
         self._all.idle.pop(self, None)
-
-    def _caller_is_gone(self) -> None:
-        # The loop reports it a moment later; until then uvicorn would expect an answer.
-        self.cycle.disconnected = True

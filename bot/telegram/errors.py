@@ -54,20 +54,17 @@ _NEVER_SENT = (
 )
 
 # Telegram does not document its descriptions; these fragments were seen. The first match counts.
-_REASONS: tuple[tuple[re.Pattern[str], RefusalReason], ...] = (
-    (re.compile(r"entity|entities", re.IGNORECASE), "entities"),
-    (re.compile(r"message to (be replied|reply)", re.IGNORECASE), "reply_gone"),
-    (
-        re.compile(r"thread not found|topic_(deleted|closed|id_invalid)", re.IGNORECASE),
-        "topic_gone",
-    ),
-    (re.compile(r"not.modified", re.IGNORECASE), "unchanged"),
-    (re.compile(r"message to \w+ not found|message_id_invalid", re.IGNORECASE), "message_gone"),
-    (re.compile(r"can't be copied", re.IGNORECASE), "not_copied"),
-    (re.compile(r"too long", re.IGNORECASE), "too_long"),
-    (re.compile(r"file is too big", re.IGNORECASE), "too_big"),
-    (re.compile(r"voice_messages_forbidden|(of|send) voice", re.IGNORECASE), "no_voice"),
-)
+_REASONS: dict[RefusalReason, str] = {
+    "entities": r"entity|entities",
+    "reply_gone": r"message to (be replied|reply)",
+    "topic_gone": r"thread not found|topic_(deleted|closed|id_invalid)",
+    "unchanged": r"not.modified",
+    "message_gone": r"message to \w+ not found|message_id_invalid",
+    "not_copied": r"can't be copied",
+    "too_long": r"too long",
+    "too_big": r"file is too big",
+    "no_voice": r"voice_messages_forbidden|(of|send) voice",
+}
 
 
 class TelegramError(Exception):
@@ -186,7 +183,8 @@ def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
         case 429, _:
             error = FloodWait(_DEFAULT_WAIT_S)
         case 400, _:
-            found = (reason for pattern, reason in _REASONS if pattern.search(description))
+            said = description.lower()
+            found = (reason for reason, seen in _REASONS.items() if re.search(seen, said))
             error = Refused(next(found, "other"), description)
         case 401 | 404, _:
             error = BadToken("the token is not accepted")

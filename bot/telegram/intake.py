@@ -69,8 +69,9 @@ class Accept(Protocol):
     async def __call__(self, raw: RawUpdate, /, *, after_refusal: bool = False) -> None:
         """Return when the update is stored, or when there is nothing to store.
 
-        `after_refusal` says that an earlier message was refused. Raise `NotAccepted` if the update
-        cannot be stored now, `UnreadableUpdate` if it never can be.
+        `after_refusal` says that an earlier message was refused. A message is refused then as well,
+        so that it does not overtake. Raise `NotAccepted` if the update cannot be stored now,
+        `UnreadableUpdate` if it never can be.
         """
 
 
@@ -133,11 +134,7 @@ class Intake:
         self._albums = Albums(self.mailbox, self._store)
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
-        """Store an update or act on it; raise `NotAccepted` if Telegram must keep it.
-
-        `after_refusal` says that an earlier message was refused. A message is refused then as well,
-        so that it does not overtake. Raise `UnreadableUpdate` if the update is malformed.
-        """
+        """Store an update or act on it, as `Accept` says."""
         update = self.read(raw)
         if after_refusal and _is_message(update):
             raise IntakeClosed
