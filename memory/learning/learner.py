@@ -7,7 +7,7 @@ moves in the same step that writes what was learned up to it, so nothing is lear
 import asyncio
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from secrets import token_hex
 from time import time
@@ -64,29 +64,26 @@ class LearningConfig:
     model_name: str = ""
 
 
+@dataclass(eq=False)
 class ConversationLearner:
     """Learns from one conversation at a time; a lease keeps other processes out meanwhile."""
 
-    def __init__(
-        self,
-        parts: HistoryParts,
-        writer: ToolWriter,
-        vectors: VectorLearner | None,
-        due: MutableMapping[Scope, float],
-    ) -> None:
-        self._parts, self._scopes, self._store = parts, parts.scopes, parts.scopes.store
-        self._vectors = vectors
-        self._writer = writer
-        self._due = due  # `TurnStore.learning_due`
-        self.asked_for: set[Scope] = set()  # somebody looks at what was learned in these
+    parts: HistoryParts
+    writer: ToolWriter
+    vectors: VectorLearner | None
+    due: MutableMapping[Scope, float]  # `TurnStore.learning_due`
+    asked_for: set[Scope] = field(default_factory=set)  # somebody looks at what is learned in these
+
+    def __post_init__(self) -> None:
+        self._scopes, self._store = self.parts.scopes, self.parts.scopes.store
         self.enable(LearningConfig())
 
     def enable(self, config: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._model, self._model_name = config.model, config.model_name
         self._behaviors = tuple(config.behaviors)
-        self._batches = BatchLearner(self._scopes, self._parts.tokens, self._behaviors)
-        self._writer.with_domain = config.with_domain
+        self._batches = BatchLearner(self._scopes, self.parts.tokens, self._behaviors)
+        self.writer.with_domain = config.with_domain
 
     async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
@@ -98,7 +95,7 @@ class ConversationLearner:
         `EmbeddingsUnavailable`. What was written stays. A stored due time moves to the next
         attempt. A failure of this conversation alone doubles the wait.
         """
-        noted = self._due.pop(conversation, None)
+        noted = self.due.pop(conversation, None)
         is_asked_for = conversation in self.asked_for
         self.asked_for.discard(conversation)
         try:
@@ -151,7 +148,7 @@ class ConversationLearner:
         if not (here and facts and here.is_whole and facts.is_whole and here.messages.is_whole):
             return False
         said = here.messages
-        if here.waiting_writes or (self._vectors and self._vectors.has_many(said)):
+        if here.waiting_writes or (self.vectors and self.vectors.has_many(said)):
             return False
         progress = Progress(
             conversation=conversation,
@@ -184,13 +181,13 @@ class ConversationLearner:
         done, due_in_s = LearningRound(), inf
         no_vectors: list[ModelTrouble] = []
         no_answer: list[ModelTrouble] = []
-        fingerprint = self._vectors.embedder.fingerprint if self._vectors else ""
+        fingerprint = self.vectors.embedder.fingerprint if self.vectors else ""
         embedding = _pause_of(progress, "vectors", fingerprint)
         asking = _pause_of(progress, "batches", self._model_name)
-        vectors = self._vectors if embedding.again_at <= began else None
+        vectors = self.vectors if embedding.again_at <= began else None
         model = self._model if asking.again_at <= began else None
         try:
-            progress = await self._writer.carry_out(progress)
+            progress = await self.writer.carry_out(progress)
             is_off = progress.here.is_off
             if vectors is not None and not is_off:
                 with _collected(no_vectors):

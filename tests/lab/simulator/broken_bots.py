@@ -145,7 +145,7 @@ def never_learning(bot: SimulatedBot) -> None:
 
 def falsely_learning(bot: SimulatedBot) -> None:
     """Learn without an embedder, and report that everything is learned."""
-    bot.memory.learner._vectors = None
+    bot.memory.learner.vectors = None
 
 
 def obedient(bot: SimulatedBot) -> None:
