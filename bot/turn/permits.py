@@ -10,7 +10,7 @@ Each process counts permits for itself. With several workers one person may have
 each of them, which is the same share of all slots.
 
 A person who has used up their quota gets one notice, then no answer for a while. Only what asks a
-model is counted, so no command is refused for it. Operators are exempt, also from the bot's budget of the
+model is counted, so no command is refused. Operators are exempt, also from the budget of the
 month. A message that is not answered is not remembered either, and the notice says so.
 
 In a group all share Telegram's 20 messages a minute. So everything that is answered there counts

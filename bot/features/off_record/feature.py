@@ -22,11 +22,13 @@ _MAX_S = 86_400
 _END_EVERY_S = 10.0
 # How people say a time in our languages: "30m", "5 minutes", "for an hour", "eine halbe Stunde".
 _UNITS_S = {
-    60: r"m|min(?:s|ut\w*)?|мин\w*|хв\w*|دقیقه|(?:se)?menit|dakika|dk",
+    60: r"m|min(?:s|ut(?:e[ns]?|os?|i))?|мин(?:ут[аыу]?)?|хв(?:илин[аиу]?)?|دقیقه|(?:se)?menit"
+    r"|dakika|dk",
     1_800: r"half an hour|halbe stunde|demi-heure|media hora|mezz['’]ora|meia hora|полчаса"
     r"|півгодини|نیم ساعت|setengah jam|yarım saat",
-    3_600: r"h|hours?|hrs?|std|stunden?|heures?|h?or[ae]s?|ч|час\w*|годин\w*|ساعت|(?:se)?jam|saat",
-    _MAX_S: r"d|days?|tage?|j|jours?|d[ií]as?|giorn[oi]|день|дн\w+|сутки|доб\w|روز|(?:se)?hari|gün",
+    3_600: r"h|hours?|hrs?|std|stunden?|heures?|h?or[ae]s?|ч|час(?:а|ов)?"
+    r"|годин[аиу]?|ساعت|(?:se)?jam|saat",
+    _MAX_S: r"d|days?|tage?|j|jours?|d[ií]as?|giorn[oi]|день|дн(?:я|ей|і|ів)|сутки|доб[аиу]|روز|(?:se)?hari|gün",
 }
 _DURATION = re.compile(
     r"(?:(?:for|für|pendant|por|durante|per|на|برای|selama) )?"
@@ -115,6 +117,8 @@ def duration_s(said: str) -> int:
     """Return the seconds of a time as people write it, 0 if it is not understood."""
     found = _DURATION.fullmatch(said)
     count, *units = found.groups() if found else ("0",)
+    if not count:
+        units = [unit if len(unit or "") > 1 else None for unit in units]  # a letter needs a number
     return sum(int(count or 1) * s for s, unit in zip(_UNITS_S, units, strict=False) if unit)
 
 
