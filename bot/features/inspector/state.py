@@ -14,7 +14,7 @@ from config.settings import Settings
 from memory.limits.usage import together
 from memory.memory import Memory
 from memory.scopes.stats import count_all
-from memory.store.commands import Reply
+from memory.store.commands import Command, Reply
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -77,34 +77,31 @@ async def _read_queue(store: Store) -> dict[str, object]:
     """Count what waits, never any content, in three round trips; raise `StoreError`."""
     client, keys = store.client, store.keys
     now = await client.server_time()
-    (wake_ups, jobs, parked, learning, overdue, late, work, *rest) = await client.pipeline(
+    counted: dict[str, Command] = {
+        "wake_ups": ("XLEN", keys.ready_queue),
+        "jobs": ("XLEN", keys.jobs),
+        "parked": ("ZCARD", keys.due),
+        "learning": ("ZCARD", keys.learning),
+        "learning_overdue": ("ZCOUNT", keys.learning, "-inf", now),
+        "work": ("ZCARD", keys.work),
+    }
+    # Of those that one process holds for all; the seconds that are left.
+    leases = {"poller": keys.poller, "sweeper": keys.sweeper, "capacity": keys.capacity_lease}
+    *found, late, oldest = await client.pipeline(
         [
-            ("XLEN", keys.ready_queue),
-            ("XLEN", keys.jobs),
-            ("ZCARD", keys.due),
-            ("ZCARD", keys.learning),
-            ("ZCOUNT", keys.learning, "-inf", now),
+            *counted.values(),
+            *(("PTTL", lease) for lease in leases.values()),
             ("ZRANGE", keys.learning, 0, 0, "WITHSCORES"),
-            ("ZCARD", keys.work),
             ("XRANGE", keys.ready_queue, "-", "+", "COUNT", _MAX_WAKE_UPS),
-            ("PTTL", keys.poller),
-            ("PTTL", keys.sweeper),
-            ("PTTL", keys.capacity_lease),
         ]
     )
-    entries, *leases = rest
-    return {
+    counts = dict(zip(counted, found, strict=False))
+    left = map(_left_s, found[len(counted) :])
+    return counts | {
         "now": now,
-        "wake_ups": wake_ups,
-        "jobs": jobs,
-        "parked": parked,
-        "learning": learning,
-        "learning_overdue": overdue,
-        "learning_since": late[0][1] if overdue else 0.0,
-        "work": work,
-        "waiting": await _waiting(store, entries),  # the oldest wake-ups
-        # Of those that one process holds for all; the seconds that are left.
-        "leases": dict(zip(("poller", "sweeper", "capacity"), map(_left_s, leases), strict=True)),
+        "learning_since": late[0][1] if counts["learning_overdue"] else 0.0,
+        "waiting": await _waiting(store, oldest),  # the oldest wake-ups
+        "leases": dict(zip(leases, left, strict=True)),
     }
 
 
