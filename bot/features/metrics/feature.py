@@ -106,18 +106,6 @@ class Metrics:
             "Wake-ups in the ready queue: conversations with work that is not finished.",
         )
 
-    def _model_called(self, report: CallReport) -> None:
-        """Count one call to a model: its outcome, its time and its tokens."""
-        self.model_calls.labels(report.kind, report.which, report.outcome).inc()
-        self.model_seconds.labels(report.kind, report.which).observe(report.seconds)
-        for direction, tokens in (
-            ("prompt", report.usage.prompt_tokens),
-            ("cached", report.usage.cached_tokens),
-            ("completion", report.usage.completion_tokens),
-            ("reasoning", report.usage.reasoning_tokens),
-        ):
-            self.tokens.labels(report.kind, report.which, direction).inc(tokens)
-
     def observe(self, event: Event) -> None:
         """Count one step."""
         match event:
@@ -134,8 +122,16 @@ class Metrics:
             case TurnEnded():
                 self.turns.labels(event.outcome).inc()
                 self.phase_seconds.labels("turn").observe(event.seconds)
-            case CallReport():
-                self._model_called(event)
+            case CallReport(kind=kind, which=which, usage=usage):
+                self.model_calls.labels(kind, which, event.outcome).inc()
+                self.model_seconds.labels(kind, which).observe(event.seconds)
+                for direction, tokens in (
+                    ("prompt", usage.prompt_tokens),
+                    ("cached", usage.cached_tokens),
+                    ("completion", usage.completion_tokens),
+                    ("reasoning", usage.reasoning_tokens),
+                ):
+                    self.tokens.labels(kind, which, direction).inc(tokens)
 
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
