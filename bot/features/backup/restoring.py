@@ -148,7 +148,14 @@ class Restoring:
             await client.call("UNLINK", *staged.values())
         else:
             # A worker that looked too early may have removed an item from the index.
-            await client.pipeline([*self._indexed(scope, left), *self._afterwards(scope, left)])
+            commands = self._indexed(scope, left)
+            if left.is_due:
+                read_at = int(left.version.read_at)
+                commands.append(("ZADD", keys.learning, "NX", read_at, scope.tag))
+            if left.topic_named_by:
+                named = "SET", keys.topic_name(scope), left.topic_named_by
+                commands.append((*named, "EX", self._store.ttl_s, "NX"))
+            await client.pipeline(commands)
         return outcome
 
     def _indexed(self, scope: Scope, left: StoredScope) -> list[Command]:
@@ -166,15 +173,6 @@ class Restoring:
             item = WorkItem.of_stored(id_.decode(), value)
             look = look_at(keys.work, scope, item.id, item.due, self._client.now())
             commands.append(look)
-        return commands
-
-    def _afterwards(self, scope: Scope, left: StoredScope) -> list[Command]:
-        keys, commands = self._store.keys, list[Command]()
-        if left.is_due:
-            commands.append(("ZADD", keys.learning, "NX", int(left.version.read_at), scope.tag))
-        if left.topic_named_by:
-            name = keys.topic_name(scope)
-            commands.append(("SET", name, left.topic_named_by, "EX", self._store.ttl_s, "NX"))
         return commands
 
 

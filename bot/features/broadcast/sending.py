@@ -213,16 +213,15 @@ class Announcing:
 
 
 def _sent(error: TelegramError) -> _Sent:
-    sent: _Sent = ("later", Pause(_TROUBLE_S, "away"))
     match error:
         case FloodWait():
-            sent = "later", Pause(error.retry_after_s, "ban")
+            return "later", Pause(error.retry_after_s, "ban")
         case Blocked():
-            sent = "gone", None
+            return "gone", None
         case OutcomeUnknown():
-            sent = "unknown", None
+            return "unknown", None
         case Refused() if error.reason in _SOURCE_GONE:
-            sent = "later", None
+            return "later", None
         case Refused() | ChatMigrated():
-            sent = "refused", None
-    return sent
+            return "refused", None
+    return "later", Pause(_TROUBLE_S, "away")
