@@ -18,14 +18,7 @@ from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.imports.selection import (
-    LIST,
-    Selection,
-    list_in,
-    read_export,
-    read_list,
-    select,
-)
+from bot.features.imports.selection import LIST, Selection, list_in, read_export, read_list, select
 from bot.parsing.answers import NotRead
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile

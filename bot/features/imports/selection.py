@@ -23,7 +23,7 @@ is no date of a memory; the year 1 has no date in the zones that are behind UTC.
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|```|-{3,}\s*$)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Selection:
     """What of an export is stored: passages in the order of time, and counts for the preview."""
 
@@ -105,21 +105,20 @@ def select(
             if (each.place, 0 if is_fact else each.said_at, each.text) not in known
         ]
         if len(found.passages) + len(new) > room:
-            return replace(found, beyond=found.beyond + len(answer["talks"]) - number)
+            found.beyond += len(answer["talks"]) - number
+            break
         if not new:
-            found = replace(found, known=found.known + 1)
+            found.known += 1
             continue
+        found.passages = new + found.passages
+        if is_fact:
+            found.facts += 1
+        else:
+            found.talks += 1
+            found.messages += len(talk["messages"])
         times = [at for *_, at in talk["messages"] if at]
-        first = min([*times, *([found.first_at] if found.first_at else [])], default=0)
-        found = replace(
-            found,
-            passages=new + found.passages,
-            talks=found.talks + (not is_fact),
-            facts=found.facts + is_fact,
-            messages=found.messages + (0 if is_fact else len(talk["messages"])),
-            first_at=first,
-            last_at=max([*times, found.last_at]),
-        )
+        found.first_at = min(filter(None, (*times, found.first_at)), default=0)
+        found.last_at = max([*times, found.last_at])
     return found
 
 
