@@ -94,7 +94,6 @@ KNOWN = (
 )
 """The first that fits counts: LiteLLM passes on what the servers behind it say."""
 
-_SIGNS = [re.compile(each.sign, re.IGNORECASE | re.MULTILINE) for each in KNOWN]
 OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
 
 
@@ -111,8 +110,8 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
             client.build_request("POST", f"{address}/chat/completions", json={}),
         ):
             seen += await _answer(client, request)
-            for server, sign in zip(KNOWN, _SIGNS, strict=True):
-                if sign.search(seen):
+            for server in KNOWN:
+                if re.search(server.sign, seen, re.IGNORECASE | re.MULTILINE):
                     return server
     return OTHER
 

@@ -23,7 +23,7 @@ _MAX_QUERY_CHARS = 400
 _MAX_QUERY_WORDS = 50
 """Brave refuses longer questions."""
 _MAX_TITLE_CHARS = 160
-_MAX_ADDRESS_CHARS = 500
+_ADDRESS = re.compile(r"https?://\S{1,490}")
 _MAX_TEXT_CHARS = 400
 _READ_FACTOR = 4
 """So much more of a text is read, because tags are taken out of it."""
@@ -133,16 +133,11 @@ def _results(answer: object) -> list[FoundPage]:
         raise SearchFailed("the search service answered with something else than results")
     found = []
     for result in results:
-        if not isinstance(result, dict):
-            continue
-        address = result.get("url")
-        if not isinstance(address, str) or len(address) > _MAX_ADDRESS_CHARS:
-            continue
-        if not address.startswith(("http://", "https://")) or len(address.split()) != 1:
-            continue
-        title = _plain(result.get("title"), _MAX_TITLE_CHARS)
-        text = _plain(result.get("content") or result.get("description"), _MAX_TEXT_CHARS)
-        found.append(FoundPage(title or address, address, text))
+        match result:
+            case {"url": str(address)} if _ADDRESS.fullmatch(address):
+                title = _plain(result.get("title"), _MAX_TITLE_CHARS)
+                text = _plain(result.get("content") or result.get("description"), _MAX_TEXT_CHARS)
+                found.append(FoundPage(title or address, address, text))
         if len(found) == _MAX_RESULTS:
             break
     return found

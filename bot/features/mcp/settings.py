@@ -50,7 +50,7 @@ def read_mcp_servers(text: str) -> tuple[McpServer, ...]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
-        raise UnreadableSetting("this is no JSON object") from None
+        given = None
     if not isinstance(given, dict):
         raise UnreadableSetting("this is no JSON object")
     return tuple(_server(name, given[name]) for name in sorted(given))
@@ -76,17 +76,16 @@ def _server(name: str, given: object) -> McpServer:
         raise UnreadableSetting(f"server {name} takes: {', '.join(sorted(_FIELDS))}")
     if ("url" in given) == ("command" in given):
         raise UnreadableSetting(f"server {name} needs either a url or a command")
+    kind, other = ("command", "headers") if "command" in given else ("url", "env")
+    if other in given:
+        raise UnreadableSetting(f"server {name} has a {kind}, so it takes no {other}")
     tools = _words(name, "tools", given["tools"]) if "tools" in given else None
-    if "command" in given:
-        if "headers" in given:
-            raise UnreadableSetting(f"server {name} has a command, so it takes no headers")
+    if kind == "command":
         env = _texts(name, "env", given.get("env", {}))
         command = _words(name, "command", given["command"])
         if not command or not command[0] or any("\0" in word for word in command):
             raise UnreadableSetting(f"server {name}: command needs the name of a program")
         return McpServer(name, command=command, tools=tools, env=env)
-    if "env" in given:
-        raise UnreadableSetting(f"server {name} has a url, so it takes no env")
     headers = _texts(name, "headers", given.get("headers", {}))
     return McpServer(name, _address(name, given["url"]), headers, tools=tools)
 
