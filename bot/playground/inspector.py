@@ -317,34 +317,20 @@ def telegram_id_of(message: Message) -> int:
 
 async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDump]:
     """Return what is stored under one scope, in the order of its keys; absent keys are left out."""
-    names = keys.scope(scope)
-    replies = await client.pipeline(
-        [(word, name) for name in names for word in ("TYPE", "MEMORY USAGE", "TTL")]
-    )
-    sizes = zip(names, replies[::3], replies[1::3], replies[2::3], strict=True)
-    found = [(name, kind.decode(), *size) for name, kind, *size in sizes if kind.decode() in _READ]
-    read = await client.pipeline(
-        [
-            command
-            for name, kind, *_ in found
-            for count, newest, *arguments in (_READ[kind],)
-            for command in ((count, name), (newest, name, *arguments))
-        ]
-    )
-    return [
-        KeyDump(
-            kind=name.rpartition(":")[2],
-            type=kind,
-            nbytes=int(nbytes or 0),
-            count=int(count or 0),
-            expires_s=int(expires_s),
-            entries=tuple(_entries(kind, content)),
+    dumps = []
+    for name in keys.scope(scope):
+        kind = (await client.call("TYPE", name)).decode()
+        if kind not in _READ:
+            continue
+        count, newest, *arguments = _READ[kind]
+        nbytes, expires_s, entries, content = await client.pipeline(
+            [("MEMORY USAGE", name), ("TTL", name), (count, name), (newest, name, *arguments)]
         )
-        for (name, kind, nbytes, expires_s), count, content in zip(
-            found, read[::2], read[1::2], strict=True
-        )
-        if content
-    ]
+        if content:
+            shown = tuple(_entries(kind, content))
+            about = name.rpartition(":")[2], kind, int(nbytes or 0), int(entries), int(expires_s)
+            dumps.append(KeyDump(*about, shown))
+    return dumps
 
 
 def _entries(kind: str, content: Reply) -> Iterator[tuple[str, str]]:

@@ -89,7 +89,10 @@ class InspectorPage:
         )
         self._templates.filters |= FILTERS
         functions = {"to_html": to_html, "telegram_id_of": telegram_id_of}
-        self._templates.globals |= {"bot": BOT, "username": BOT_USERNAME} | functions
+        functions["can_edit"] = self._forms.can_edit
+        constant = {"bot": BOT, "username": BOT_USERNAME, "languages": self._languages}
+        constant |= {"scene": self._scene, "filler": self.filler, "takes_key": self._takes_key}
+        self._templates.globals |= constant | functions
 
     def answered_by(self, note: str) -> None:
         """Say that from now on a model answers, as `note` says."""
@@ -145,12 +148,9 @@ class InspectorPage:
                 template.render(
                     note=self._note,
                     is_offline=self._forms.sounds is not None,
-                    takes_key=self._takes_key,
-                    scene=self._scene,
                     here=here,
                     messages=messages[first:],
                     earlier=first,
-                    filler=self.filler,
                     menu=self._telegram.menu(here),
                     draft=self._telegram.draft(here),
                     is_typing=self._telegram.is_typing(here),
@@ -160,8 +160,6 @@ class InspectorPage:
                     open_turn=query.get("turn", newest),
                     replied=replied,
                     edited=shown_message(here, query.get("edit", "")),
-                    can_edit=self._forms.can_edit,
-                    languages=self._languages,
                     kept=await self._inspector.kept(here),
                     shows_stored=shows_stored,
                     stored=await self._inspector.stored(here) if shows_stored else [],

@@ -16,12 +16,7 @@ from uuid import uuid4
 
 import orjson
 
-from bot.model.call import (
-    ModelReply,
-    ModelRequest,
-    PromptMessage,
-    live_observer,
-)
+from bot.model.call import ModelReply, ModelRequest, PromptMessage, live_observer
 from bot.playground.offline_memory import begins_with_wish, reminder_in
 from bot.playground.offline_quotes import (
     NUMBER,

@@ -28,7 +28,8 @@ _UNITS_S = {
     r"|півгодини|نیم ساعت|setengah jam|yarım saat",
     3_600: r"h|hours?|hrs?|std|stunden?|heures?|h?or[ae]s?|ч|час(?:а|ов)?"
     r"|годин[аиу]?|ساعت|(?:se)?jam|saat",
-    _MAX_S: r"d|days?|tage?|j|jours?|d[ií]as?|giorn[oi]|день|дн(?:я|ей|і|ів)|сутки|доб[аиу]|روز|(?:se)?hari|gün",
+    _MAX_S: r"d|days?|tage?|j|jours?|d[ií]as?|giorn[oi]|день|дн(?:я|ей|і|ів)"
+    r"|сутки|доб[аиу]|روز|(?:se)?hari|gün",
 }
 _DURATION = re.compile(
     r"(?:(?:for|für|pendant|por|durante|per|на|برای|selama) )?"
