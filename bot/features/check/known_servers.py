@@ -7,8 +7,10 @@ completion without messages.
 
 import asyncio
 import re
+import tomllib
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx2
 
@@ -37,63 +39,8 @@ class KnownServer:
         return {"form": form, "refusal": self.refusal} if self.name else {}
 
 
-KNOWN = (
-    KnownServer(
-        "LiteLLM",
-        "http://HOST:4000/v1",
-        r'^x-litellm-|"no_db_connection"|"created": ?1677610602\b',
-        refusal="LiteLLM gives the same answer to a wrong OPENAI_API_KEY",
-    ),
-    KnownServer(
-        "OpenRouter",
-        "https://openrouter.ai/api/v1",
-        r'//openrouter\.ai/|"canonical_slug"',
-        tools="OpenRouter lists which models take tools",
-        refusal="OpenRouter needs OPENAI_MODEL in the form maker/model",
-    ),
-    KnownServer(
-        "Azure OpenAI",
-        "https://RESOURCE.openai.azure.com/openai/v1 (OPENAI_MODEL is the deployment's name)",
-        r"\.azure\.com/|^apim-request-id:|^x-ms-region:",
-    ),
-    KnownServer(
-        "Groq", "https://api.groq.com/openai/v1", r"//api\.groq\.com/|^x-groq-|console\.groq\.com"
-    ),
-    KnownServer(
-        "llama.cpp",
-        "http://HOST:8080/v1",
-        r'^server: llama\.cpp|"owned_by": ?"llamacpp"',
-        context="the context of llama-server (-c)",
-        tools="start llama-server with --jinja",
-    ),
-    KnownServer(
-        "LM Studio",
-        "http://HOST:1234/v1",
-        r'"owned_by": ?"organization_owner"|Unexpected endpoint or method',
-        context="the context length with which LM Studio loads the model",
-    ),
-    KnownServer(
-        "vLLM",
-        "http://HOST:8000/v1",
-        r'"owned_by": ?"vllm"',
-        context="vLLM's --max-model-len",
-        tools="start vLLM with --enable-auto-tool-choice and --tool-call-parser",
-    ),
-    KnownServer(
-        "Ollama",
-        "http://HOST:11434/v1",
-        r'"owned_by": ?"library"',
-        context="OLLAMA_CONTEXT_LENGTH at the server",
-        tools="`ollama show MODEL` says whether it takes tools",
-    ),
-    KnownServer(
-        "OpenAI",
-        "https://api.openai.com/v1",
-        r"//api\.openai\.com/|^openai-(version|processing-ms):",
-    ),
-)
-"""The first that fits counts: LiteLLM passes on what the servers behind it say."""
-
+_LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+KNOWN = tuple(KnownServer(**each) for each in _LISTED["servers"])
 OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
 
 
