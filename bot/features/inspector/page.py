@@ -200,10 +200,8 @@ class LivePage:
             said = "Redis does not answer. Nothing can be shown, and nobody can sign out."
             return self._form(said, HTTPStatus.SERVICE_UNAVAILABLE)
         except UntrustedForm:
-            return self._form(
-                "This form was refused: it is too long, or was not sent from this page.",
-                HTTPStatus.FORBIDDEN,
-            )
+            said = "This form was refused: it is too long, or was not sent from this page."
+            return self._form(said, HTTPStatus.FORBIDDEN)
 
     async def _show(self, request: Request) -> Response:
         if not await self._sign_in.admits(request):

@@ -72,19 +72,17 @@ async def list_outside_tools(
     """
     listed = await asyncio.gather(*(_listed(server, timeout_s) for server in servers))
     found = sorted((tool for tools in listed for tool in tools), key=lambda tool: tool.name)
-    kept: list[Tool[Any]] = []
-    names: set[str] = set()
+    kept: dict[str, Tool[Any]] = {}
     for tool in found:
-        if tool.name in names:
+        if tool.name in kept:
             log.warning("tool of MCP server has the name of another tool", tool=tool.name)
             continue
-        names.add(tool.name)
         max_tokens -= tools_tokens(tokens.count, [tool.definition])
         if len(kept) == _MAX_TOOLS or max_tokens < 0:
             log.warning("tools of MCP servers left out", kept=len(kept), found=len(found))
             break
-        kept.append(tool)
-    return kept
+        kept[tool.name] = tool
+    return [*kept.values()]
 
 
 async def _listed(server: McpServer, timeout_s: float) -> list[Tool[Any]]:

@@ -139,9 +139,8 @@ class OffRecordCommands:
         language = asked.sender.language
         if asked.is_group:
             return Answer(self._sentences.say(language, "off.only_private"))
-        said, seconds = asked.text.strip(), _MAX_S  # a day if nothing was said
-        if said:
-            seconds = duration_s(said)
+        said = asked.text.strip()
+        seconds = duration_s(said) if said else _MAX_S  # a day if nothing was said
         if not 0 < seconds <= _MAX_S:
             return Answer(self._sentences.say(language, "off.usage"))
         until = time.time() + seconds

@@ -87,7 +87,7 @@ class UsageCommand:
 
     def _of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
         yield self._period(language, "usage.bot", month.sums)
-        yield "\n".join([*self._shares(language, month.sums), *self._media(language, month.sums)])
+        yield "\n".join(self._shares(language, month.sums))
         if amount := self._budget.amount:
             spent = self._budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
@@ -142,8 +142,6 @@ class UsageCommand:
         for key, tokens in (("learning_share", internal), ("second_share", second)):
             percent = round(100 * tokens / total, 1)
             yield self._text(language, f"usage.{key}", percent=percent)
-
-    def _media(self, language: str, sums: BySource) -> Iterator[str]:
         if heard_s := _of_kind(sums, HEARD).reasoning:
             yield self._text(language, "usage.heard", minutes=-(-heard_s // 60))
         if spoken := _of_kind(sums, SPOKEN).reasoning:
