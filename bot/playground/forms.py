@@ -12,7 +12,6 @@ from starlette.datastructures import UploadFile
 from starlette.middleware.base import RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from bot.playground.offline_memory import OfflineServer
 from bot.playground.page_telegram import PageTelegram
@@ -59,19 +58,12 @@ class ChatForms:
         self._scene = scene
         self.sounds = sounds
 
-    def routes(self) -> Sequence[Route]:
-        """Return where the forms are posted."""
-        return (
-            Route("/say", self._say, methods=["POST"]),
-            Route("/press", self._press, methods=["POST"]),
-            Route("/stop", self._stop, methods=["POST"]),
-        )
-
     def can_edit(self, place: PageChat, message: PageMessage) -> bool:
         """Whether a person of the page wrote the message."""
         return message.sender in (place.speaker, *self._scene.people)
 
-    async def _say(self, request: Request) -> Response:
+    async def say(self, request: Request) -> Response:
+        """Send a text and files as the speaker of a chat, or change a message."""
         form = await read_form(request)
         place = self._seated(form)
         command = form.text("command")
@@ -99,7 +91,8 @@ class ChatForms:
             self._telegram.say(place, place.speaker, piece, reply_to=replied)
         return back_to(place)
 
-    async def _press(self, request: Request) -> Response:
+    async def press(self, request: Request) -> Response:
+        """Press a button of a message."""
         form = await read_form(request)
         place = self._seated(form)
         number, _, button = form.text("button").partition(":")
@@ -108,7 +101,8 @@ class ChatForms:
             self._telegram.press(place, message, button)
         return back_to(place)
 
-    async def _stop(self, request: Request) -> Response:
+    async def stop(self, request: Request) -> Response:
+        """Press Stop under what the bot is writing."""
         place = self._seated(await read_form(request))
         self._telegram.stop(place)
         return back_to(place)

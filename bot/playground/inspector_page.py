@@ -110,7 +110,9 @@ class InspectorPage:
             routes=[
                 Route("/", self._page),
                 Route("/events", self._events),
-                *self._forms.routes(),
+                Route("/say", self._forms.say, methods=["POST"]),
+                Route("/press", self._forms.press, methods=["POST"]),
+                Route("/stop", self._forms.stop, methods=["POST"]),
                 Route("/year", self._fill_year, methods=["POST"]),
                 Route("/erase-year", self._erase_year, methods=["POST"]),
                 Route("/people", self._add_person, methods=["POST"]),
