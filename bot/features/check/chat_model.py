@@ -10,6 +10,7 @@ oldest message, and ask for both at the end.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 
 import orjson
 from pydantic import BaseModel
@@ -225,11 +226,9 @@ def _advice(known: KnownServer) -> str:
 
 def _talk(tokens: TokenCounter, tokens_left: int) -> Iterator[PromptMessage]:
     """Yield pairs of an answer and the next message, together at most `tokens_left`."""
-    day = 1
-    while True:
+    for day in count(1):
         pair = (_NOTED, PromptMessage("user", f"Day {day}. {_FILLER}"))
         tokens_left -= messages_tokens(tokens.count, pair)
         if tokens_left < 0:
             return
         yield from pair
-        day += 1

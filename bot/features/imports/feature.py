@@ -200,14 +200,13 @@ class Importing:
         if not answer["talks"]:
             raise NotRead("nothing_to_import")
         stored = documents(here)
-        room = room_of(here)
         known = {
             key
             for chunk in here.of_kind(Chunk)
             if (document := stored.get(chunk.document)) and document.imported_from
             for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
         }
-        fitting = min(room, _MAX_PASSAGES)
+        fitting = min(room_of(here), _MAX_PASSAGES)
         found = await asyncio.to_thread(select, answer, known, fitting, self.memory.tokens)
         if found.beyond and not found.passages:
             raise NotRead("full")

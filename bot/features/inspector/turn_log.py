@@ -149,9 +149,8 @@ class TurnLog:
                     self._note(tag, turn, event.outcome, turn)
                 self._running.pop((tag, turn), None)
             case CallReport() if event.error is not None and event.outcome not in _NO_ERROR:
-                step, conversation = f"{event.kind} call, {event.which} model", self._named(tag)
-                error = SeenError(self._clock(), step, event.outcome, conversation=conversation)
-                self._errors.append(error)
+                step = f"{event.kind} call, {event.which} model"
+                self._note(tag, turn, event.outcome, "", step)
 
     def report(
         self,
@@ -175,9 +174,9 @@ class TurnLog:
         )
         return orjson.dumps(report)
 
-    def _note(self, tag: str, turn: str, error: str, reference: str) -> None:
+    def _note(self, tag: str, turn: str, error: str, reference: str, step: str = "") -> None:
         running = self._running.get((tag, turn))
-        step = running.step if running else ""
+        step = step or (running.step if running else "")
         self._errors.append(SeenError(self._clock(), step, error, reference, self._named(tag)))
 
     def _named(self, tag: str) -> str:

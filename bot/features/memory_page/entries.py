@@ -72,13 +72,9 @@ class MemoryEntries:
 
     def __init__(self, services: Services, word: str = "") -> None:
         self.word = word
-        self._services = services
+        self.services = services
         self._memory, self._histories = services.memory, services.memory.histories
         self._features, self.sentences = services.features, services.sentences
-
-    def with_word(self, word: str) -> "MemoryEntries":
-        """Return the same for what has a word."""
-        return MemoryEntries(self._services, word)
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return the entries by group, the newest of each group first; raise `StoreError`.
@@ -117,7 +113,7 @@ class MemoryEntries:
         stats = await count_conversation(self._memory.store, conversation)
         learner = learner_in(facts.scope, UserFacts.name, conversation, here.generation)
         newest = [] if stats.is_off else history.messages[-1:]
-        waits = "facts" in self._services.settings.learn
+        waits = "facts" in self.services.settings.learn
         waits = waits and any(m.seq > facts.watermark(learner) for m in newest)
         mode = mode_in(facts)
         switches = (switch for each in self._features for switch in each.switches)
@@ -160,7 +156,7 @@ class MemoryEntries:
         for scope in {conversation, conversation.facts_scope}:
             await self._histories.scopes.update(scope, decide)
         self._memory.learner.asked_for.add(conversation)
-        self._services.learn(conversation)
+        self.services.learn(conversation)
 
     def _states(self, language: str, stats: ConversationStats, zone: str) -> list[str]:
         """Return what one has to know first: that nothing is there, or that nothing is kept now."""

@@ -87,7 +87,7 @@ class MemoryList:
         return await self._list.show(asked, conversation)
 
     def _found(self, word: str) -> "MemoryList":
-        entries = self._entries.with_word(word)
+        entries = MemoryEntries(self._entries.services, word)
         return MemoryList(entries, self._deletion, self._edits, self._settings, self._access)
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:

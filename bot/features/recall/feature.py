@@ -40,7 +40,6 @@ _NEEDED_IN_QUOTES = frozenset(
 )
 """Telegram refuses a quote without these entities, and `Quote` has none."""
 
-
 _VERB = "recall"
 
 

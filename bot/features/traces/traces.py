@@ -60,7 +60,6 @@ Attributes = Mapping[str, str | int]
 
 _SUCCESS = frozenset({"closed", "sent", "accepted", "learned", "ok"})
 
-
 _open: ContextVar[tuple[Span, ...]] = ContextVar("open_spans", default=())
 """The span that this task works on, behind those around it."""
 
