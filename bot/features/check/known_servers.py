@@ -41,6 +41,7 @@ class KnownServer:
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 KNOWN = tuple(KnownServer(**each) for each in _LISTED["servers"])
+_SIGNS = [re.compile(each.sign, re.IGNORECASE | re.MULTILINE) for each in KNOWN]
 OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
 
 
@@ -57,8 +58,8 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
             client.build_request("POST", f"{address}/chat/completions", json={}),
         ):
             seen += await _answer(client, request)
-            for server in KNOWN:
-                if re.search(server.sign, seen, re.IGNORECASE | re.MULTILINE):
+            for server, sign in zip(KNOWN, _SIGNS, strict=True):
+                if sign.search(seen):
                     return server
     return OTHER
 

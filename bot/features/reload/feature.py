@@ -105,8 +105,7 @@ class Reloading:
 
         reloaded = reload_settings(self._settings, self._env_file, prepare)
         if is_other_prompt and _PROMPT not in reloaded.changed:
-            changed = (*reloaded.changed, _PROMPT)
-            reloaded = Reloaded(changed, reloaded.waiting)
+            reloaded = Reloaded((*reloaded.changed, _PROMPT), reloaded.waiting)
         logging.getLogger().setLevel(self._settings.log_level.upper())
         if reloaded.refusal:
             log.warning("reload refused", reason=reloaded.refusal)
