@@ -47,6 +47,8 @@ _CLAUSE = re.compile(r"[^.,;:!。！،]+[.\s]*")
 _WORDS = re.compile(r"[\w']+")
 _LETTERS_OF_SLIPS, _MAX_SLIPS = range(5, 30), 8
 """Letters of a word that may have a slip, and how many words of a question are tried."""
+_MAX_ASKING_WORDS = 6
+"""A longer clause without a question mark tells something: "When my son was born, I ..."."""
 _MIN_WORDS = 5
 """A quote of fewer words says little without what stands beside it."""
 _MIN_SHARE = 0.34
@@ -92,8 +94,9 @@ class Remembered:
 
 def only_asks(text: str) -> bool:
     """Return whether a text is a question, with its mark or as one clause that begins like one."""
-    begins = SAID["question"].match(text) and _CLAUSE.fullmatch(text)
-    return bool(begins or _ASKS.fullmatch(text))
+    begins = SAID["question"].match(text) and not SAID["tells"].match(text)
+    is_short = _CLAUSE.fullmatch(text) and len(words_of(text)) <= _MAX_ASKING_WORDS
+    return bool((begins and is_short) or _ASKS.fullmatch(text))
 
 
 def remembered(section: str) -> list[Remembered]:
