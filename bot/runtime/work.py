@@ -24,7 +24,7 @@ from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks, shielded
-from memory.work.item import BEGUN, FAILURE, WorkItem
+from memory.work.item import BEGUN, WorkItem
 from memory.work.items import TakenWork, WorkItems
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ _MAX_SENDS = 3
 _SAYING = 0.8
 """The share of a lease that `message` may take. The rest is left to count a failure."""
 _MAX_FAILURES = 3
-"""Errors of the code of a kind, a minute apart."""
+"""Errors of the code of a kind in one process, a minute apart."""
 _PAUSE_S = 60.0
 _UNKNOWN_PAUSE_S = 86_400.0
 """Items of a feature that is off wait."""
@@ -82,6 +82,7 @@ class WorkLoop:
     lease_s: float
     serves: Callable[[int, int], bool] = lambda _person, _chat: True
     _doing: dict[tuple[Scope, str], asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _failures: dict[tuple[Scope, str], int] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Do what becomes due until cancelled; then finish within a grace."""
@@ -103,8 +104,7 @@ class WorkLoop:
     async def _serve(self, conversation: Scope, id_: str) -> None:
         with structlog.contextvars.bound_contextvars(conversation=conversation.tag, item=id_):
             try:
-                taken = await self.items.take(conversation, id_, self.lease_s)
-                if taken is not None:
+                if taken := await self.items.take(conversation, id_, self.lease_s):
                     await self._try(taken)
             except (LeaseLost, StoreError) as error:
                 log.warning("work interrupted", reason=type(error).__name__)
@@ -115,20 +115,21 @@ class WorkLoop:
 
     async def _try(self, taken: TakenWork) -> None:
         """Send it; if the code of its kind fails too often, give up until it is due again."""
-        item = taken.item
+        item, due = taken.item, (taken.conversation, taken.item.id)
+        failures = self._failures.pop(due, 0) + 1
         try:
             await self._send(taken)
         except (LeaseLost, StoreError):
             raise
         except Exception:  # the outer fence: a feature of an operator may raise anything
-            failures = item.failures + 1
-            is_given_up = failures >= _MAX_FAILURES
-            log.exception("work given up" if is_given_up else "work failed", kind=item.kind)
-            if is_given_up:
+            if failures < _MAX_FAILURES:
+                log.exception("work failed", kind=item.kind)
+                self._failures[due] = failures
+                await self.items.postpone(taken, _PAUSE_S)
+            else:
+                log.exception("work given up", kind=item.kind)
                 self.deliverer.observe(PartSent("given_up"))
                 await self.items.close(taken, self._next_due(item))
-            else:
-                await self.items.postpone(taken, _PAUSE_S, item.sends + FAILURE * failures)
 
     async def _send(self, taken: TakenWork) -> None:
         item = taken.item
@@ -150,8 +151,6 @@ class WorkLoop:
         if isinstance(message, IncomingMessage):
             await self._begin_turn(taken, message, next_due)
             return
-        if not isinstance(message, Outbox):
-            raise TypeError(type(message).__name__)
         try:
             delivery = await self._deliver(taken, message)
         except (Parked, TelegramError) as error:

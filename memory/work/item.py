@@ -21,8 +21,6 @@ _MINUTES = 1 << 20
 _CLOCKS_DIFFER_MINUTES = 60
 BEGUN = 99
 """The requests of a task that is not due again and whose turn has begun."""
-FAILURE = 100
-"""One failure, as it is stored: it is added to the count of requests."""
 _BODY = ("text", "at", "rule", "zone", "chat_id", "topic_id", "message_id", "language", "kind")
 _BODY_OF_TASK = ("is_task", "is_first_party", "name")
 """What is stored as JSON that scripts do not read, in this order."""
@@ -49,7 +47,6 @@ class WorkItem:
     is_task: bool = False  # the model does what the text asks, in a turn of its own
     is_first_party: bool = True  # no words of others stood in the prompt that made it
     name: str = ""  # the person's, for the turn of a task
-    failures: int = 0  # errors of the code of its kind since it became due
 
     @property
     def turn_id(self) -> int:
@@ -102,12 +99,10 @@ class WorkItem:
     @classmethod
     def of_stored(cls, id_: str, stored: bytes) -> Self:
         """Read the value of a field, which `memory/store/lua/shared/work.lua` describes."""
-        person, _, due, counted, _, _, body = stored.split(b"|", 6)
+        person, _, due, sends, _, _, body = stored.split(b"|", 6)
         # An item of the first release has no kind, and few have the fields of a task.
         read = dict(zip((*_BODY, *_BODY_OF_TASK), orjson.loads(body), strict=False))
-        failures, sends = divmod(int(counted), FAILURE)
-        item = cls(person=int(person), due=int(due) / 1000, id=id_, **read)
-        return replace(item, sends=sends, failures=failures)
+        return cls(person=int(person), due=int(due) / 1000, id=id_, sends=int(sends), **read)
 
 
 def due_task(turn_id: int, now: float) -> tuple[str, float]:

@@ -18,7 +18,7 @@ from memory.store.commands import Command
 from memory.store.errors import LeaseLost
 from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Store
-from memory.work.item import BEGUN, FAILURE, WorkItem
+from memory.work.item import BEGUN, WorkItem
 
 ANSWER_S = 3_600
 """How long an item waits for the person to press a button."""
@@ -176,8 +176,7 @@ class WorkItems:
 
         It is raised right before a request leaves. With 0, one that was not sent does not count.
         """
-        item = taken.item
-        id_, count = item.id, sends or item.sends + FAILURE * item.failures
+        id_, count = taken.item.id, sends or taken.item.sends
         outcome, *_ = await self._hold(taken.conversation, id_, taken.token, lease_s, count)
         if outcome != b"taken":
             raise LeaseLost(taken.conversation.tag)

@@ -1,6 +1,6 @@
 -- Work items of a conversation. Is loaded after `scope`.
 -- An item is `<person>|<sequence of the request>|<due, in ms>|<times that sending was begun>|<leased until, in ms>|
--- <token of the lease>|<JSON>`. Each failure adds 100 to the times. `due` is 0 before the person has agreed, and after a task was done. Items do not
+-- <token of the lease>|<JSON>`. `due` is 0 before the person has agreed, and after a task was done. Items do not
 -- expire with the conversation.
 local function read_work(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
 
