@@ -189,8 +189,7 @@ class App:
         within = assistant.within
         observe(BotServing(memory, lambda context: within(context.conversation).prompt(context)))
         worker = turn_worker(services, assistant, commands.answer)
-        has_shares = settings.sends_per_second > 0
-        buttons = Buttons(commands.buttons, memory, chat, sentences, has_shares=has_shares)
+        buttons = Buttons(commands.buttons, memory, chat, sentences)
         running = watches(services)
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report

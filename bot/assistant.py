@@ -192,7 +192,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
         observe,
         memory.questions,
         [note for feature in features for note in feature.notes],
-        [*(finish for feature in features for finish in feature.finishes), quota.count_parts],
+        [finish for feature in features for finish in feature.finishes],
     )
     file_steps = [each for feature in features for each in feature.file_steps.items()]
     steps = [  # the first one with an answer gives it

@@ -42,6 +42,7 @@ class MemoryOptions:
     wait_replicas: int = 0  # how many must have an update before it counts as taken
     zone: tzinfo = UTC  # in which the days of memories are counted
     conversation_bytes: int = sys.maxsize  # of each conversation's messages in the cache
+    shares_groups: bool = True  # one member of a group may not use up its messages
 
 
 class Memory:
@@ -69,7 +70,7 @@ class Memory:
         self.questions = Questions(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
-        self.quotas = Quotas(self.store)
+        self.quotas = Quotas(self.store, shares_groups=options.shares_groups)
         self.scopes = Scopes(
             self.store,
             QuestionVectors(embedder),

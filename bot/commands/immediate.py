@@ -157,8 +157,7 @@ class LateEdits:
 
     async def _edit_later(self, key: _MessageKey, part: Part, ban: FloodWait) -> None:
         """Try again after each ban, until `_MAX_TRIES` or `_MAX_WAIT_S` is reached."""
-        error: TelegramError = ban
-        waited_s = 0.0
+        waited_s, reason = 0.0, "FloodWait"
         for _ in range(_MAX_TRIES):
             waited_s += ban.retry_after_s
             if waited_s > _MAX_WAIT_S:
@@ -167,13 +166,13 @@ class LateEdits:
             try:
                 await self._edit(*key, part)
             except FloodWait as another:
-                error = ban = another
+                ban = another
             except TelegramError as refusal:
-                error = refusal
+                reason = type(refusal).__name__
                 break
             else:
                 return
-        log.warning("late edit dropped", reason=type(error).__name__)
+        log.warning("late edit dropped", reason=reason)
 
 
 def message_of(pressed: ButtonPress) -> IncomingMessage:
@@ -211,7 +210,7 @@ _CANCEL = "cancel"
 class Buttons:
     """Finds the handler of a pressed button and shows what it returns in the button's place.
 
-    If `has_shares`, a member who presses too much in a group is told so, and nothing is done.
+    A member who presses too much in a group is told so, and nothing is done.
     """
 
     def __init__(
@@ -220,14 +219,11 @@ class Buttons:
         memory: Memory,
         chat: Chat,
         sentences: Sentences,
-        *,
-        has_shares: bool = False,
     ) -> None:
         self._handlers = {**handlers, _CANCEL: self._cancel}
         self._questions = memory.questions
         self._resolve = memory.mailbox.resolve
         self._quotas = memory.quotas
-        self._has_shares = has_shares
         self._chat = chat
         self._sentences = sentences
         self._late_edits = LateEdits(chat.edit)
@@ -242,7 +238,8 @@ class Buttons:
         language, on_top = pressed.sender.language, ""
         shown: tuple[Part, ...] = ()
         try:
-            await self._check_share(pressed)
+            if pressed.is_group:
+                await self._check_share(pressed)
             shown = await self._act_when_stored(pressed, here, verb, rest)
         except ShownOnTop as answer:
             on_top = self._sentences.say(language, answer.key)[0].text
@@ -264,11 +261,9 @@ class Buttons:
 
     async def _check_share(self, pressed: ButtonPress) -> None:
         """Raise `ShownOnTop` if a press may not use up a message that a group has left."""
-        if self._has_shares and pressed.is_group:
-            chat_id, sender_id, name = pressed.chat_id, pressed.sender.id, str(pressed.update_id)
-            verdict = await self._quotas.admit_in_group(chat_id, sender_id, name, "press")
-            if verdict is not Verdict.ADMITTED:
-                raise ShownOnTop("quota.pressed")
+        name, who = str(pressed.update_id), (pressed.chat_id, pressed.sender.id)
+        if await self._quotas.admit_in_group(*who, name, "press") is not Verdict.ADMITTED:
+            raise ShownOnTop("quota.pressed")
 
     async def _act_when_stored(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str

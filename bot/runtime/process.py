@@ -230,6 +230,7 @@ def memory_options(settings: Settings) -> MemoryOptions:
         redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
         wait_replicas=settings.intake_wait_replicas,
         zone=settings.timezone,
+        shares_groups=settings.sends_per_second > 0,
     )
 
 

@@ -138,13 +138,12 @@ class WorkLoop:
             await self.items.postpone(taken, _PAUSE_S if kind else _UNKNOWN_PAUSE_S)
             return
         next_due = self._next_due(item)
-        if item.sends >= _MAX_SENDS:
-            if item.sends < BEGUN:
-                log.warning("work unknown", kind=item.kind)
-            await self.items.close(taken, next_due)
-            return
-        async with asyncio.timeout(self.lease_s * _SAYING):
-            message = await kind.message(item)
+        message = None
+        if item.sends < _MAX_SENDS:
+            async with asyncio.timeout(self.lease_s * _SAYING):
+                message = await kind.message(item)
+        elif item.sends < BEGUN:
+            log.warning("work unknown", kind=item.kind)
         if message is None:
             await self.items.close(taken, next_due)
             return

@@ -28,7 +28,7 @@ import structlog
 
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
-from bot.telegram.updates import IncomingMessage, from_bytes
+from bot.telegram.updates import from_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.limits.quotas import Quotas, Verdict
@@ -147,9 +147,8 @@ class Permits:
         return limits.get(kind, max_turns) - self._under_way[permit]
 
 
-_URGENT = frozenset({"clear", "forget", "stop", "memory", "off", "edited"})
-"""Commands that erase or stop, or that only say what was done: a member gets one more of them, and
-is told of each other one that is not carried out."""
+_ERASING = frozenset({"clear", "forget", "stop", "memory", "off", "edited"})
+"""Commands that erase or stop, or that only say what was done: each has a notice of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +169,11 @@ class QuotaStep:
             return None
         if request.last.kind == "edit" and (refused := await self.share(request)):
             return refused
-        person = request.payer
         # A turn keeps its name when it begins again: that of its first update. An edit is an update
         # of its own, so it counts.
         turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
-        is_task = request.last.is_task
-        verdict = await self.admit(person, turn, is_task=is_task)
-        return self._refusal(request, verdict, is_task=is_task)
+        verdict = await self.admit(request.payer, turn, is_task=request.last.is_task)
+        return self._refusal(request, verdict)
 
     async def share(self, request: Request) -> Outbox | None:
         """Return None, or a notice once a member of a group has used up their share of its answers.
@@ -184,12 +181,12 @@ class QuotaStep:
         Tasks do not count: what somebody planned is done.
         """
         last = request.last
-        if not self._is_shared(last):
+        if not last.is_group or last.is_task:
             return None
-        member, name = (last.chat_id, last.sender.id), str(request.updates[0].update_id)
-        admit = partial(self.quotas.admit_in_group, *member, name)
-        if last.kind == "command" and last.command in _URGENT:
-            return self._refusal(request, await admit("urgent", last.command))
+        name = str(request.updates[0].update_id)
+        admit = partial(self.quotas.admit_in_group, last.chat_id, last.sender.id, name)
+        if last.kind == "command" and last.command in _ERASING:
+            return self._refusal(request, await admit(last.command))
         verdict = await admit("message")
         is_asking = verdict is Verdict.ADMITTED and last.kind != "command"
         if not is_asking and verdict is not Verdict.SILENCED:
@@ -197,27 +194,13 @@ class QuotaStep:
             verdict = verdict if for_all is Verdict.ADMITTED else for_all
         return self._refusal(request, verdict)
 
-    async def count_parts(self, request: Request, answer: Outbox) -> Outbox:
-        """Count each further message of an answer in a group, and return the answer as it is."""
-        last = request.last
-        for part in range(1, len(answer.parts) if self._is_shared(last) else 0):
-            name = f"{request.updates[0].update_id}/{part}"
-            await self.quotas.admit_in_group(last.chat_id, last.sender.id, name, "part")
-        return answer
-
-    def _is_shared(self, last: IncomingMessage) -> bool:
-        is_limited = self.budget.settings.sends_per_second > 0
-        return is_limited and last.is_group and not last.is_task
-
-    def _refusal(
-        self, request: Request, verdict: Verdict, *, is_task: bool = False
-    ) -> Outbox | None:
+    def _refusal(self, request: Request, verdict: Verdict) -> Outbox | None:
         """Return the notice of a verdict, without parts if it was told, None if there is none."""
         if verdict is Verdict.ADMITTED:
             return None
         log.warning("quota used up", user=request.payer, verdict=verdict.value)
         is_told, is_edit = verdict is Verdict.SILENCED, request.last.kind == "edit"
-        key = "quota.task" if is_task else f"quota.{'edited_' * is_edit}{verdict.value}"
+        key = f"quota.{'edited_' * is_edit}{'task' if request.last.is_task else verdict.value}"
         said = () if is_told else self.sentences.say(request.language, key, unix=next_day())
         return Outbox(request.to, said, is_unread=True)
 
@@ -232,6 +215,6 @@ class QuotaStep:
             is_first = is_task or await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
             return Verdict.BUDGET if is_first else Verdict.SILENCED
         each = self.budget.quota
-        if not (each.turns_per_minute or each.tokens_per_day):
+        if not (each.turns or each.tokens_per_day):
             return Verdict.ADMITTED
         return await self.quotas.admit(person, turn, each, is_task=is_task)

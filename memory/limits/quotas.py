@@ -7,7 +7,6 @@ turn that is begun again counts once. `usage` counts the tokens.
 from dataclasses import dataclass
 from enum import StrEnum
 from time import time
-from typing import Literal
 
 from memory.store.store import Store
 
@@ -16,24 +15,30 @@ _KNOWN_MS = 3_600_000
 """A turn that is begun again within this time counts once."""
 DAY_S = 86_400
 
-_IN_GROUP_MS = 30_000
-_TOLD_IN_GROUP_MS = 60_000
-GroupUse = Literal["press", "message", "urgent", "part", "all"]
-_MAX_IN_GROUP: dict[GroupUse, int] = {"press": 4, "message": 5, "urgent": 6, "part": 0, "all": 12}
-"""What one member gets in a group within `_IN_GROUP_MS`: further uses are refused from so many on.
-
-Telegram takes 20 messages a minute for all members together, and five of these at once. An urgent
-message is a command that erases or stops; a part is one more message of an answer, which counts.
-"all" is what all members get within `_WINDOW_MS` beside answers of a model.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What one person may have; 0 means no bound. Days are those of UTC."""
+    """What one person may have; 0 means no bound. Days are those of UTC.
 
-    turns_per_minute: int
-    tokens_per_day: int
+    One notice stands for all that is refused in `told_ms`. If that is longer than the window, none
+    is admitted meanwhile.
+    """
+
+    turns: int  # in a window
+    tokens_per_day: int = 0
+    window_ms: int = _WINDOW_MS
+    told_ms: int = _WINDOW_MS
+
+
+_IN_GROUP = {
+    "press": Quota(4, window_ms=30_000, told_ms=30_000),
+    "message": Quota(5, window_ms=30_000),
+    "all": Quota(12),  # of all members together, beside answers of a model
+}
+"""What one member gets in a group, by use. Telegram takes 20 messages a minute for all members
+together, and five of these at once."""
+_ERASING = Quota(6, window_ms=30_000)
+"""The same for each command that erases or stops."""
 
 
 class Verdict(StrEnum):
@@ -50,56 +55,49 @@ class Verdict(StrEnum):
 
 
 class Quotas:
-    """Counts turns. Its keys are in the slot of `usage`, which counts the tokens."""
+    """Counts turns. Its keys are in the slot of `usage`, which counts the tokens.
 
-    def __init__(self, store: Store) -> None:
+    If not `shares_groups`, a member of a group gets any number of answers.
+    """
+
+    def __init__(self, store: Store, *, shares_groups: bool = True) -> None:
+        self._shares_groups = shares_groups
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
 
     async def admit(
-        self, person: int, turn: str, quota: Quota, *, is_task: bool = False
+        self, who: int | str, turn: str, quota: Quota, use: str = "", *, is_task: bool = False
     ) -> Verdict:
         """Count a turn and say whether it may be answered; a repeat gets the same answer.
 
-        Tasks may all be due at once: only tokens bound them, and one is never `SILENCED`.
+        `who` is a person or a member of a group; each `use` of a group has its own notice. Tasks
+        may all be due at once: only tokens bound them, and one is never `SILENCED`.
         """
-        turns, told = self._keys.usage("turns", person), self._keys.usage("refused", person)
+        told = self._keys.usage("refused", who, *([use] if use else []))
         request = {
             "turn": turn,
-            "max_turns": 0 if is_task else quota.turns_per_minute,
-            "window_ms": _WINDOW_MS,
-            "told_ms": _WINDOW_MS,
+            "max_turns": 0 if is_task else quota.turns,
+            "window_ms": quota.window_ms,
+            "told_ms": quota.told_ms,
             "max_tokens": quota.tokens_per_day,
+            "known_ms": _KNOWN_MS,
             "is_task": is_task,
         }
-        return await self._admit((turns, told, self._spent_by(person)), request)
-
-    async def admit_in_group(
-        self, chat_id: int, sender_id: int, name: str, use: GroupUse, command: str = ""
-    ) -> Verdict:
-        """Count what a member gets in a group, in all its topics; a repeat gets the same answer.
-
-        After a refused message none is admitted for a minute, as its notice says. An urgent
-        `command` has its own notice. All channels that write in a group are one member, because a
-        person may write in the name of many.
-        """
-        member = sender_id if sender_id > 0 or sender_id == chat_id else 0
-        member = -1 if use == "all" else member
-        turns = self._keys.usage("turns", chat_id, member)
-        told = self._keys.usage("refused", chat_id, member, command or use)
-        request = {
-            "turn": name,
-            "max_turns": _MAX_IN_GROUP[use],
-            "window_ms": _WINDOW_MS if use == "all" else _IN_GROUP_MS,
-            "told_ms": _IN_GROUP_MS if use == "press" else _TOLD_IN_GROUP_MS,
-            "max_tokens": 0,
-        }
-        return await self._admit((turns, told, self._spent_by(member)), request)
-
-    async def _admit(self, keys: tuple[str, str, str], request: dict[str, object]) -> Verdict:
-        request["known_ms"] = _KNOWN_MS
+        keys = (self._keys.usage("turns", who), told, self._spent_by(who))
         return Verdict((await self._scripts["admit_turn"](keys, request)).decode())
+
+    async def admit_in_group(self, chat_id: int, sender_id: int, name: str, use: str) -> Verdict:
+        """Count what a member gets in a group, in all its topics.
+
+        `use` is a key of `_IN_GROUP`, or the name of a command that erases or stops. All channels
+        that write in a group are one member, because a person may write in the name of many.
+        """
+        if not self._shares_groups:
+            return Verdict.ADMITTED
+        member = sender_id if sender_id > 0 or sender_id == chat_id else 0
+        who = f"{chat_id}:{-1 if use == 'all' else member}"
+        return await self.admit(who, name, _IN_GROUP.get(use, _ERASING), use)
 
     async def is_used_up(self, person: int, quota: Quota) -> bool:
         """Return whether a turn would be refused now; nothing is counted or told."""
@@ -111,7 +109,7 @@ class Quotas:
             ]
         )
         is_spent = 0 < quota.tokens_per_day <= int(spent or 0)
-        return is_spent or 0 < quota.turns_per_minute <= turns
+        return is_spent or 0 < quota.turns <= turns
 
     async def spent_today(self, person: int) -> int:
         """Return the tokens of today's answers to a person."""
@@ -125,5 +123,5 @@ class Quotas:
         )
         return bool(first == turn.encode())
 
-    def _spent_by(self, person: int) -> str:
+    def _spent_by(self, person: int | str) -> str:
         return self._keys.usage("spent", int(time()) // DAY_S, person)

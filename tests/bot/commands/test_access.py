@@ -116,7 +116,7 @@ class Pressing(QuietChat):
         self.tried, self.tries, self.there_after = asyncio.Event(), 0, 99
         self._memory = memory
         handlers = {"yes": self._act}
-        self._buttons = Buttons(handlers, memory, self, SENTENCES, has_shares=True)
+        self._buttons = Buttons(handlers, memory, self, SENTENCES)
 
     async def _act(self, _: ButtonPress, __: Scope, ___: str) -> tuple[Part, ...]:
         self.tries += 1

@@ -19,7 +19,7 @@ from bot.turn.permits import QuotaStep
 from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
-from memory.limits.quotas import Quota
+from memory.limits.quotas import Quota, Quotas
 from memory.limits.usage import BilledCall, BillingSource, Tokens, next_day
 from memory.memory import Memory
 from memory.message import Message
@@ -59,7 +59,7 @@ def quota_step(
     settings = Settings(
         prices=(Price("m", Decimal(2), Decimal(1), Decimal(8)),),
         budget_per_month=Decimal(budget_per_month),
-        user_turns_per_minute=quota.turns_per_minute,
+        user_turns_per_minute=quota.turns,
         user_tokens_per_day=quota.tokens_per_day,
         admin_user_ids=exempt,
     )
@@ -192,20 +192,11 @@ async def test_an_edit_beyond_the_share_of_a_group_changes_no_answer(memory: Mem
     assert told.parts == SENTENCES.say("de", "quota.edited_turns")
 
 
-async def test_each_message_of_an_answer_counts_against_the_share(memory: Memory) -> None:
-    quota, long = quota_step(memory), replace(ANSWER, parts=ANSWER.parts * 5)
-    first = of_group(request_of("text", "Hello", 1))
-    assert await quota.share(first) is None
-    assert await quota.count_parts(first, long) == long
-    assert await quota.share(of_group(request_of("text", "Hello", 2)))
-
-
 @pytest.mark.parametrize("where", ["private", "unlimited", "task"])
 async def test_only_groups_with_a_send_rate_are_shared(memory: Memory, where: str) -> None:
     quota, asked = quota_step(memory), request_of("command", "", -1 if where == "task" else 1)
     if where == "unlimited":
-        settings = Settings(sends_per_second=0)
-        quota = replace(quota, budget=Budget(settings, memory.usage))
+        quota = replace(quota, quotas=Quotas(memory.store, shares_groups=False))
     asked = asked if where == "private" else of_group(asked)
     assert await quota.share(asked) is None
     assert await memory.client.call("DBSIZE") == 0

@@ -65,10 +65,11 @@ OPTIONS = MemoryOptions(
     tail=12,
     cache_bytes=1_000_000,
     times=TurnTimes(int(LEASE_S * 1000), COALESCE_MS, MAX_COALESCE_MS),
+    shares_groups=False,
 )
 _GRACE_S = 1.5
 _ME = BotIdentity(BOT_ID, "bot", "Bot", can_read_all_group_messages=True)
-_SETTINGS = Settings(memory_ttl_days=30, sends_per_second=0)
+_SETTINGS = Settings(memory_ttl_days=30)
 _SELECTOR = BlockWindowMessageSelector.in_quarters(6, 400)
 
 

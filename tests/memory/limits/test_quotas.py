@@ -1,12 +1,12 @@
 """Quotas are counted for each person, once for each turn, and expire."""
 
-from memory.limits.quotas import GroupUse, Quota, Verdict
+from memory.limits.quotas import Quota, Verdict
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.turns import ANN, BOB, GROUP
 
-TWO_A_MINUTE = Quota(turns_per_minute=2, tokens_per_day=0)
-HUNDRED_A_DAY = Quota(turns_per_minute=0, tokens_per_day=100)
+TWO_A_MINUTE = Quota(turns=2)
+HUNDRED_A_DAY = Quota(turns=0, tokens_per_day=100)
 
 
 async def verdicts(memory: Memory, person: int, quota: Quota, *turns: str) -> list[Verdict]:
@@ -70,10 +70,10 @@ async def test_zero_means_no_bound(memory: Memory) -> None:
     assert set(await verdicts(memory, ANN, Quota(0, 0), *"abcdefgh")) == {Verdict.ADMITTED}
 
 
-ASKS: GroupUse = "message"
+ASKS = "message"
 
 
-async def used(memory: Memory, use: GroupUse, *names: str, sender: int = ANN) -> list[Verdict]:
+async def used(memory: Memory, use: str, *names: str, sender: int = ANN) -> list[Verdict]:
     quotas = memory.quotas
     return [await quotas.admit_in_group(GROUP.chat_id, sender, name, use) for name in names]
 

@@ -76,7 +76,7 @@ async def test_a_parked_turn_that_is_woken_up_too_early_is_woken_up_again(memory
 
 
 async def test_turns_from_the_future_do_not_count_in_the_minute(memory: Memory) -> None:
-    quota = Quota(turns_per_minute=1, tokens_per_day=0)
+    quota = Quota(turns=1)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "abc"]
     assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED]
     await memory.client.call("ZINCRBY", memory.keys.usage("turns", ANN), HOURS_MS, "a")
