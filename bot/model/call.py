@@ -110,7 +110,6 @@ class ChatModel(Protocol):
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return one complete answer; raise `ModelError` if the model gives none."""
-        ...
 
 
 SoFar: TypeAlias = Callable[[], ModelReply]
@@ -232,8 +231,6 @@ class Posts(Protocol):
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "Posts":
         """Return the same for another server."""
-        ...
 
     async def post_whole(self, post: Post, max_bytes: int) -> bytes:
         """Return the whole body of an answer; raise `ModelError`."""
-        ...

@@ -54,7 +54,7 @@ _NEVER_SENT = (
 )
 
 # Telegram does not document its descriptions; these fragments were seen. The first match counts.
-_REASONS: dict[RefusalReason, str] = {
+_SEEN: dict[RefusalReason, str] = {
     "entities": r"entity|entities",
     "reply_gone": r"message to (be replied|reply)",
     "topic_gone": r"thread not found|topic_(deleted|closed|id_invalid)",
@@ -65,6 +65,7 @@ _REASONS: dict[RefusalReason, str] = {
     "too_big": r"file is too big",
     "no_voice": r"voice_messages_forbidden|(of|send) voice",
 }
+_REASONS = {reason: re.compile(seen, re.IGNORECASE) for reason, seen in _SEEN.items()}
 
 
 class TelegramError(Exception):
@@ -183,8 +184,7 @@ def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
         case 429, _:
             error = FloodWait(_DEFAULT_WAIT_S)
         case 400, _:
-            said = description.lower()
-            found = (reason for reason, seen in _REASONS.items() if re.search(seen, said))
+            found = (reason for reason, seen in _REASONS.items() if seen.search(description))
             error = Refused(next(found, "other"), description)
         case 401 | 404, _:
             error = BadToken("the token is not accepted")

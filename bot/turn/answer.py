@@ -48,11 +48,9 @@ class Draft(Protocol):
 
     def watch(self, so_far: SoFar) -> None:
         """Take an answer that grows."""
-        ...
 
     async def keep_growing(self) -> None:
         """Show what is written until cancelled; raise nothing else."""
-        ...
 
 
 DraftOf = Callable[[Request], Draft | None]

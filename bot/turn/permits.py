@@ -1,10 +1,10 @@
-"""What one person may have: turns and files at once, and answers in a time.
+"""How many turns and files a person may have at once, and how many answers in a time.
 
 Without a bound one person could take every slot of a worker. A turn without a permit gives its
 lease back and waits in Redis: it holds no slot, and its conversation keeps its order.
 
 What the model does not answer has permits of its own, so a command does not wait for a person's
-slow answers. It needs one: it waits for its chat's rate limit, and may ask a model for a place.
+slow answers. A command needs one because it may wait for its chat's rate limit, or ask a model.
 
 Each process counts permits for itself. With several workers one person may have that many turns in
 each of them, which is the same share of all slots.
@@ -13,8 +13,8 @@ A person who has used up their quota gets one notice, then no answer for a while
 model is counted, so no command is refused. Operators are exempt, also from the budget of the
 month. A message that is not answered is not remembered either, and the notice says so.
 
-In a group all share Telegram's 20 messages a minute. So everything that is answered there counts
-against the share of a member, commands and operators too.
+In a group all share Telegram's 20 messages a minute. So each answer there counts against the share
+of a member, also for commands and operators, but not for tasks.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ _Permit = tuple[_Kind, int]
 _NAMELESS = -1
 """Stands for all who write in the name of a chat: one person may have any number of channels."""
 _NAMELESS_SHARE = 2
-"""They have together what so many people have."""
+"""Together they may have as much as this many people."""
 
 
 @dataclass(slots=True)
@@ -147,8 +147,8 @@ class Permits:
         return limits.get(kind, max_turns) - self._under_way[permit]
 
 
-_ERASING = frozenset({"clear", "forget", "stop", "memory", "off", "edited"})
-"""Commands that erase or stop, or that only say what was done: each has a notice of its own."""
+_ERASING = frozenset({"clear", "forget", "stop", "memory", "off"})
+"""Commands that erase or stop: each has a notice of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,10 @@ class QuotaStep:
     async def share(self, request: Request) -> Outbox | None:
         """Return None, or a notice once a member of a group has used up their share of its answers.
 
-        Tasks do not count: what somebody planned is done.
+        Tasks do not count: what somebody planned is done. "edited" says what was done already.
         """
         last = request.last
-        if not last.is_group or last.is_task:
+        if not last.is_group or last.is_task or last.command == "edited":
             return None
         name = str(request.updates[0].update_id)
         admit = partial(self.quotas.admit_in_group, last.chat_id, last.sender.id, name)

@@ -112,8 +112,7 @@ class WorkItems:
         if facts is None:
             return
         # The facts may have another slot. An erasure takes a fact first, and then its items.
-        meta = self._store.keys.scope(facts.scope).meta
-        version = await self._store.client.call("HMGET", meta, "epoch", "erasure")
+        version = await self._store.read_meta(facts.scope, "epoch", "erasure")
         if version_of(version) != facts.version:
             await self.cancel(conversation, item.id)
             raise NotWritten(facts.scope.tag)
