@@ -10,7 +10,7 @@ import pytest
 
 from bot.telegram.bot_api import TelegramClient
 from tests.acceptance.rig import BotProcess, Rig
-from tests.valkey import OneNodeCluster, free_port
+from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
 
 async def test_every_bad_setting_is_named_with_the_values_it_takes(rig: Rig) -> None:
@@ -74,18 +74,29 @@ async def refusal_of(bot: BotProcess) -> dict[str, Any]:
     return refused
 
 
-async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(rig: Rig) -> None:
-    """A worker does not poll and starts."""
-    rig.environment["WEBHOOK_URL"] = ""
+async def set_anothers_webhook(rig: Rig) -> None:
     client = TelegramClient(rig.telegram.token, rig.telegram.url)
     await client.set_webhook(f"http://127.0.0.1:{free_port()}/secret-path", "s3cret")
     await client.close()
+
+
+async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(rig: Rig) -> None:
+    """A worker does not poll and starts."""
+    rig.environment["WEBHOOK_URL"] = ""
+    await set_anothers_webhook(rig)
     refused = await refusal_of(rig.bot)
     assert refused["reason"] == "WebhookTaken"
     assert "TAKE_OVER_WEBHOOK=yes" in refused["detail"]
     assert "secret-path" not in str(rig.bot.raw)
     await rig.another_bot(command="worker").start()
     assert rig.telegram.calls_to("deleteWebhook") == []
+
+
+async def test_a_bot_takes_a_webhook_over_if_it_may(rig: Rig) -> None:
+    await set_anothers_webhook(rig)
+    await rig.start(webhook_url="", take_over_webhook="yes")
+    await rig.bot.wait_for_log("webhook taken over: the process there gets no messages any more")
+    await rig.ask(*rig.anna(), "Are you there?")
 
 
 async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_continues(
@@ -138,3 +149,15 @@ async def test_a_server_that_only_speaks_like_redis_is_refused(rig: Rig) -> None
         port = pong.sockets[0].getsockname()[1]
         refused = await refusal_of(rig.another_bot(redis_url=f"redis://127.0.0.1:{port}"))
         assert "neither Redis nor Valkey" in refused["detail"]
+
+
+async def test_a_server_that_evicts_is_warned_of_aloud(rig: Rig, tmp_path: Path) -> None:
+    folder = tmp_path / "evicting"
+    folder.mkdir()
+    with ValkeyServer(folder, "--maxmemory-policy", "allkeys-lru") as server:
+        bot = rig.another_bot(redis_url=server.url)
+        await bot.start()
+        warned = await bot.wait_for_log("redis drops memories")
+        assert (warned["level"], "allkeys-lru" in warned["detail"]) == ("warning", True)
+        assert "noeviction" in warned["advice"]
+        await bot.stop()
