@@ -16,6 +16,7 @@ from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import Arguments, Tool
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.message import Message
+from memory.scopes.writes import SetDomain
 
 
 class Berth(BaseModel):
@@ -35,11 +36,20 @@ async def book(booking: Booking, _context: AgentContext) -> str:
     return Berth(number="B-17", ship=booking.ship).model_dump_json()
 
 
+async def book_and_note(booking: Booking, context: AgentContext) -> str:
+    berth = Berth(number="B-17", ship=booking.ship).model_dump_json()
+    context.writes.append(SetDomain(berth))
+    return "Booked."
+
+
 class Harbour(AIContextBehavior):
-    """Books berths."""
+    """Books berths; the second tool writes its result into the running state itself."""
 
     name = "harbour"
-    functions = (Tool("book_berth", "Book a berth.", Booking, book),)
+    functions = (
+        Tool("book_berth", "Book a berth.", Booking, book),
+        Tool("book_and_note", "Book a berth and note it.", Booking, book_and_note),
+    )
 
 
 class NoArguments(Arguments):

@@ -4,9 +4,9 @@ from bot.features.pictures.feature import LATE_PHOTO_MARK
 from tests.acceptance.buttons import shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.test_delivery import closed
-from tests.acceptance.test_pictures import answered, jpeg
+from tests.acceptance.test_pictures import SHOWS, answered, has_picture, jpeg
 from tests.servers.bot_api import Upload
-from tests.servers.model_api import ChatRequest
+from tests.servers.model_api import Break, Call, ChatRequest
 
 ALBUM = [Upload(jpeg(color)) for color in ("red", "green", "blue", "white")]
 LATE = [Upload(jpeg("black"))]
@@ -62,21 +62,43 @@ async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
         assert (photo.file.id.encode() in stored) is is_stored
 
 
-async def test_an_album_in_private_is_answered_once(rig: Rig) -> None:
+async def test_albums_in_private_and_in_a_group_are_answered_once_through_a_crash(rig: Rig) -> None:
     rig.script.on("Our trip", "Four colors.")
-    await rig.start(coalesce_s=0, prompt_tokens=16_000)
+    await rig.start(coalesce_s=0, prompt_tokens=16_000, lease_s=4)
     anna, chat = rig.anna()
+    ben, _ = rig.ben()
+    group = rig.telegram.group("Club", [ben])
+
+    def shows_all(call: Call) -> bool:
+        """Whether it asks for an answer; each answer has one call that describes all of it."""
+        asked = call.request
+        return (
+            isinstance(asked, ChatRequest)
+            and SHOWS not in asked.asked
+            and pictures(asked) == len(ALBUM)
+        )
+
+    def of_ben(call: Call) -> bool:
+        return isinstance(call.request, ChatRequest) and "Ben: " in call.request.asked
+
+    rig.model.faults.add(Break.HANG, when=has_picture, times=99)
     await anna.send_album(chat, ALBUM, "Our trip")
-    assert (await closed(rig, 1))["messages"] == len(ALBUM)
-    assert [reply.text for reply in chat.replies] == ["Four colors."]
-    [asked] = answered(rig)
-    assert pictures(asked) == len(ALBUM)
+    await ben.send_album(group, ALBUM, "@ricordo_bot Our trip", caption_at=1)
+    await rig.model.wait_for(lambda call: shows_all(call) and of_ben(call))
+    await rig.model.wait_for(lambda call: shows_all(call) and not of_ben(call))
+    await rig.restart()
+    rig.model.faults.clear()
+    for number in (1, 2):
+        assert (await closed(rig, number))["messages"] == len(ALBUM)
+    for place in (chat, group):
+        assert [reply.text for reply in place.replies] == ["Four colors."]
+    assert sum(map(shows_all, rig.model.log.calls)) == 4
 
     # A video without a caption takes nothing from the photos beside it.
     photos = await anna.send_album(chat, [ALBUM[0], "video"])
     assert (await chat.wait_for_reply(after=photos[-1])).text == "All right."
     assert pictures(answered(rig)[-1]) == 1
-    await closed(rig, 2)
+    await closed(rig, 3)
 
     [late] = await anna.send_album(chat, LATE, album_of=photos[0])
     await chat.wait_for_reply(after=late)

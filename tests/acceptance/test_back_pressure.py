@@ -12,6 +12,7 @@ from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
 
 ADMIN_ID = 1009
+SEND = "sendMessage"
 
 
 async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> None:
@@ -22,7 +23,7 @@ async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> Non
 
 
 async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
-    await rig.start(coalesce_s=0)
+    await rig.start(sends_per_second=30, coalesce_s=0)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     gate = asyncio.Event()
     rig.script.on("slow", Reply("Slowly.", gate=gate))
@@ -36,6 +37,17 @@ async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
     gate.set()
     await rig.telegram.wait_for(lambda: "And 35" in rig.requests[-1].asked)
     assert [chat.asked.count("And") for chat in rig.requests[2:]] == [32, 4]
+
+    for _ in range(4):
+        await anna.say(annas, "/privacy")
+    before = len(annas.replies)
+    assert (await rig.ask(ben, bens, "Hello again")).text == "All right."
+    assert len(annas.replies) - before <= 3
+    await rig.telegram.wait_for(lambda: len(annas.replies) >= 7)
+    expected = ["Slowly.", *["All right."] * 2, *[sentence("privacy.short", ttl_days=365)] * 4]
+    assert [reply.text for reply in annas.replies] == expected
+    sends = [call for call in rig.telegram.calls_to(SEND) if call.chat_id == annas.id]
+    assert sends[-1].at - sends[0].at >= len(sends) - 4  # three at once, then one a second
 
 
 async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work(rig: Rig) -> None:

@@ -118,15 +118,19 @@ async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call
     hooks = await start(rig, tmp_path, f"{HERE}:HookLog {HERE}:Game", lease_s=4)
     anna, chat = rig.anna()
     rig.script.on("guess", Reply(tool_calls=(tool_call("guess", number=7),)), "It was too low.")
-    await ask_fully(rig, anna, chat, "Hello")
-    await rig.restart()
-    await ask_fully(rig, anna, chat, "Let us guess")
+    for text in ("Hello", "Let us guess", "/new", "Good bye"):
+        if text != "Hello":
+            await rig.restart()
+        await ask_fully(rig, anna, chat, text)
     assert hooks.of(chat) == [
         *turn("Hello", "All right.", "created"),
         *turn("Let us guess", "It was too low.", "called"),
+        *NEW,
+        *turn("Good bye", "All right."),
     ]
-    assert [line["heard"] for line in hooks.lines if "heard" in line] == [0, 2, 2, 4]
-    assert len({line["where"][0] for line in hooks.lines}) == 2
+    heard = [line["heard"] for line in hooks.lines if "heard" in line]
+    assert heard == [0, 2, 2, 4, 4, 4, 4, 6]
+    assert len({line["where"][0] for line in hooks.lines}) == 4
     assert rig.model.log.refusals == []
 
 

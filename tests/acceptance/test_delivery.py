@@ -10,12 +10,17 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.servers.bot_api import (
     Chat,
+    DropConnection,
     FloodWait,
     Hang,
     Refuse,
+    SentThenDrop,
+    SlowAnswer,
     utf16_length,
 )
 from tests.servers.model_api import Reply
+
+Doubts = tuple[tuple[DropConnection | SentThenDrop | SlowAnswer, int], ...]
 
 SEND = "sendMessage"
 CODE = "\n".join(f"print({number!r}, '🧭 {number * number}')" for number in range(300))
@@ -120,6 +125,23 @@ async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_co
     assert (await rig.ask(anna, chat, "I am back")).text == "All right."
     assert said(rig.requests[-1])[1:] == [("user", "Hello\n\nI am back")]
     assert len(chat.replies) == 1
+
+
+async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(rig: Rig) -> None:
+    """If a connection breaks after the request, Telegram may or may not have sent the part."""
+    await rig.start(lease_s=4)  # a call takes at most half as long
+    anna, chat = rig.anna()
+    doubts: Doubts = ((DropConnection(), 0), (SentThenDrop(), 1), (SlowAnswer(3), 1))
+    for number, (fault, copies) in enumerate(doubts, start=1):
+        text = f"Perhaps you hear this, perhaps not: {number}."
+        rig.script.then(text)
+        rig.telegram.faults.add(fault, method=SEND)
+        await anna.say(chat, "Hello")
+        assert (await closed(rig, number))["outcome"] == "unknown"
+        assert [reply.text for reply in chat.replies].count(text) == copies
+    assert (await rig.ask(anna, chat, "Did you say something?")).text == "All right."
+    assert len(chat.replies) == 3
+    assert len(rig.telegram.calls_to(SEND)) == len(rig.requests) == 4
 
 
 RICH, SEND = "sendRichMessage", "sendMessage"

@@ -157,7 +157,9 @@ def claims(*numbers: int) -> list[str]:
     return [f"My boat is called Boat-{number}" for number in numbers]
 
 
-async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig) -> None:
+@pytest.mark.parametrize("tool", ["book_berth", "book_and_note"])
+async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig, tool: str) -> None:
+    """The memory model reads it from the tool's result, or the tool writes it itself."""
     model = remember_with(rig)
 
     def read(batch: Batch) -> Parts:
@@ -175,10 +177,10 @@ async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig) 
         behaviors="tests.acceptance.operator_parts:Harbour",
     )
     anna, chat = rig.anna()
-    call = tool_call("book_berth", ship="Aurora")
+    call = tool_call(tool, ship="Aurora")
     rig.script.on("berth", Reply(tool_calls=(call,)), "Booked.")
     assert (await ask_and_learn(rig, anna, chat, "Find me a berth")).text == "Booked."
-    assert "book_berth" in model.batches[0].lines[-1].tools
+    assert tool in model.batches[0].lines[-1].tools
     await rig.ask(anna, chat, "Where do I lie?")
     assert '"domain": {"number": "B-17", "ship": "Aurora"}' in main_requests(rig)[-1].memory
     assert rig.model.log.refusals == []

@@ -175,20 +175,44 @@ async def test_a9_no_text_stops_a_chat(rig: Rig) -> None:
     assert rig.model.log.refusals == []
 
 
-PASSPORTS = "I keep my passports in the blue drawer"
+FACTS = {  # fact, and a question that asks for it in another form or language
+    "I keep my passports in the blue drawer": "Which drawers hold the passport?",
+    "Летом я плавал на лодке по Байкалу": "Где я плавал на лодках?",
+    "دوچرخه‌ام را به همسایه قرض دادم": "دوچرخه‌های من کجاست؟",
+    "我的自行车停在图书馆后面": "自行车放在哪里了？",
+}
+SMALL_TALK = ("Good morning", "Как дела сегодня?", "امروز هوا خوب است", "今天天气很好")
+UNRELATED = (
+    "Seventeen times twelve?",
+    "Переведи слово зонтик",
+    "پایتخت نروژ چیست؟",
+    "法国首都叫什么？",
+)
 
 
-async def test_a_button_of_recall_replies_to_the_message_and_says_its_words_if_that_is_gone(
-    rig: Rig,
-) -> None:
-    await rig.start()
+async def test_a3_one_conversation_is_recalled_in_four_languages(rig: Rig) -> None:
+    await rig.start(window_messages=2)
     anna, chat = rig.anna()
-    said = await anna.say(chat, PASSPORTS)
-    await chat.wait_for_reply(after=said)
-    await rig.ask(anna, chat, "Good morning")
+    texts = (*FACTS, *SMALL_TALK)
+    for text in texts:
+        await rig.ask(anna, chat, text)
+    await rig.wait_until_learned(2 * len(texts))
+
+    for told, question in FACTS.items():
+        await rig.ask(anna, chat, question)
+        first = re.findall(r"^(?:\[[^]]+\]|-) Anna: (.*)$", rig.requests[-1].memory, re.MULTILINE)
+        assert told in first, question
+        assert rig.requests[-1].asked == question
+    for question in UNRELATED:
+        await rig.ask(anna, chat, question)
+        assert rig.requests[-1].memory == "", question
+
+    # A button of /recall replies to the message itself, and says its words if that is gone.
+    asked = len(rig.requests)
+    said = next(each for each in chat.messages if each.text == texts[0])
     found = await ask_fully(rig, anna, chat, "/recall passports drawer")
     day = sentence("recall.by_you", date=Sentences(Catalogue()).day("en", said.sent_at))
-    assert found.text.startswith(f"1. {day}\n“{PASSPORTS}”")
+    assert found.text.startswith(f"1. {day}\n“{texts[0]}”")
     await press(rig, anna, found, "↗ 1")
     jumped = await chat.wait_for_reply(after=found)
     assert isinstance(jumped, Message)
@@ -201,7 +225,8 @@ async def test_a_button_of_recall_replies_to_the_message_and_says_its_words_if_t
     ben, bens = rig.ben()
     nothing = await rig.ask(ben, bens, "/recall passports drawer")
     assert nothing.text == sentence("recall.nothing")
-    assert len(rig.requests) == 2
+    assert len(rig.requests) == asked
+    assert rig.model.log.refusals == []
 
 
 async def let_time_pass(rig: Rig, seconds: int) -> None:

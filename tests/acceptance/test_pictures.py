@@ -181,6 +181,30 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     assert len(rig.model.log.refusals) == refusals
 
 
+async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(rig: Rig) -> None:
+    rig.script.on("Our trip", "Three colors.")
+    rig.script.on("Our way home", "Home again.")
+    rig.script.on(SHOWS, "[1] A red wall.\n[2] A green hill.\n[3] A blue sea.")
+    await rig.start(coalesce_s=2)
+    anna, chat = rig.anna()
+    first = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our trip")
+    for color in ("green", "blue"):
+        last = await anna.send(chat, "photo", Upload(jpeg(color)))
+    reply = await chat.wait_for_reply(after=last)
+    assert reply.text == "Three colors."
+    await closed(rig, 1)
+    [asked] = answered(rig)
+    assert str(asked.raw).count("data:image/") == 3
+    assert len(rig.requests) == 2  # all are described at once
+    assert str(rig.requests[-1].raw).count("data:image/") == 3
+
+    await anna.edit(first, "Our way home")
+    await shown(rig, reply, "Home again.")
+    for shows in ("[photo] A red wall.", "[photo] A green hill.", "[photo] A blue sea."):
+        assert shows in answered(rig)[-1].asked
+    assert not has_picture(answered(rig)[-1])
+
+
 async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
     rig.script.on(SHOWS, "A blue stamp from Oulu.", "A red kite over a beach.")
     wanted = Reply(tool_calls=(tool_call("send_photo_again", query="the stamp from Oulu"),))

@@ -53,18 +53,25 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(rig: Ri
     assert TABLE not in stored
 
 
-async def test_a_picture_of_an_mcp_server_arrives_and_50_mb_are_refused(rig: Rig) -> None:
+async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig: Rig) -> None:
+    """A kill -9 strikes between the picture and the text, and one while the picture is sent."""
     shop = Shop()
     data = b64encode(chart()).decode()
     shop.files = [types.ImageContent(type="image", data=data, mime_type="image/png")]
     anna, chat = rig.anna()
     async with ShopServer(shop) as server:
         servers = orjson.dumps({"shop": {"url": server.address}}).decode()
-        await rig.start(mcp_servers=servers, coalesce_s=0)
+        await rig.start(mcp_servers=servers, coalesce_s=0, lease_s=4)
         shows = Reply(tool_calls=(tool_call("shop__picture", thing="stamp"),))
-        rig.script.on("Show", shows, "Here it is.", shows, "Nothing to see.")
-        await rig.ask(anna, chat, "Show me the stamp")
-        assert shown(chat) == [("photo", "Here it is.")]
+        rig.script.on("Show", shows, LONG, shows, "Nothing to see.")
+        silence = rig.telegram.faults.add(Hang(30), method="sendMessage")
+        await anna.say(chat, "Show me the stamp")
+        await rig.telegram.wait_for(lambda: silence.left == 0)
+        assert shown(chat) == [("photo", "")]
+        await rig.restart()
+        await closed(rig, 1)
+        assert shown(chat) == [("photo", ""), ("", LONG.strip())]
+        assert len(rig.telegram.calls_to("sendPhoto")) == 1
         assert [name for name, _ in shop.calls] == ["picture"]
 
         before_mb = rig.bot.peak_mb()

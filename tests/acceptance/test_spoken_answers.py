@@ -7,7 +7,7 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_voice import spoken
-from tests.servers.bot_api import Chat, Message, Person, Refuse
+from tests.servers.bot_api import Chat, Hang, Message, Person, Refuse
 from tests.servers.model_api import OPUS_HEAD, ApiError, Break, SpeechRequest, is_speech
 
 LONG = "It is a long story. " * 60
@@ -39,7 +39,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
     rig.script.on("How are you", "I am **fine**.")
     rig.script.on("Tell me all", LONG)
     rig.script.on("Show me code", CODE)
-    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0)
+    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0, lease_s=4)
     anna, chat = rig.anna()
 
     [reply] = await answers(rig, anna, chat, "How are you", 1)
@@ -67,6 +67,15 @@ async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
     assert (await chat.wait_for_reply(after=corrected)).text == "A bot."
     assert reply not in chat.replies
 
+    # A crash while the voice note is sent: it is sent once, and nothing is spoken again.
+    silence = rig.telegram.faults.add(Hang(30), method="sendVoice")
+    voice = await anna.send(chat, "voice", spoken("How are you"))
+    await rig.telegram.wait_for(lambda: silence.left == 0)
+    times = len(heard(rig))
+    await rig.restart()
+    reply = await chat.wait_for_reply(after=voice)
+    assert sound_of(reply) == OPUS_HEAD + b"I am fine."
+    assert len(heard(rig)) == times
     ben, _ = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
     greeting = await rig.ask(ben, group, "@ricordo_bot Hello")

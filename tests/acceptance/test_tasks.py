@@ -2,7 +2,7 @@
 
 from memory.behaviors.steps import ToolCall
 from tests.acceptance.asking import ask_fully
-from tests.acceptance.buttons import erase, press
+from tests.acceptance.buttons import erase, erase_now, press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
@@ -87,6 +87,29 @@ async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_need
     rig.script.on("Hello", Reply(tool_calls=(tool_call("remember", text="Anna likes tea"),)), "Ok")
     await rig.ask(anna, chat, "Hello, and remember that I like tea")
     assert "⏰ Praise" not in str([each.content for each in rig.requests[-1].messages])
+
+
+async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(rig: Rig) -> None:
+    await rig.start(lease_s=4)
+    anna, chat = rig.anna()
+
+    def sent(text: str) -> int:
+        return sum(reply.text.startswith(text) for reply in chat.replies)
+
+    # Nobody works for an hour around the time: one answer, which says that it is late.
+    await have_called(rig, anna, chat, "Late", task("Say LATEQ", in_minutes=60))
+    rig.script.on("⏰ Say LATEQ", "Here it is.")
+    await rig.bot.kill()
+    await let_be_due(rig, chat, late_s=3_600)
+    seen = len(rig.bot.log)
+    await rig.bot.start()
+    await rig.bot.wait_for_log("turn closed", after=seen)
+    assert sent("Here it is.") == 1
+    assert "Sorry, this comes late" in chat.replies[-1].text
+    assert "Stop" not in str(chat.replies[-1].keyboard)
+
+    await erase_now(rig, anna, chat, "/clear")
+    assert b"LATEQ" not in await rig.stored()
 
 
 async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(rig: Rig) -> None:

@@ -6,7 +6,7 @@ from tests.acceptance.buttons import asks_to_delete, erase_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, Person, Topic
+from tests.servers.bot_api import Chat, Message, Person, Refuse, Topic
 from tests.servers.model_api import Reply, tool_call
 
 NAME = "editForumTopic"
@@ -28,7 +28,12 @@ async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no
     anna, chat = await started(rig, learn="synopses")
     unnamed = await anna.open_topic(chat, "New chat", is_name_implicit=True)
     named = await anna.open_topic(chat, "Taxes")
-    for topic in (unnamed, named):
+    renamed = await anna.open_topic(chat, "New chat", is_name_implicit=True)
+    renamed = await anna.rename_topic(chat, renamed, "Garden")
+    refused = await anna.open_topic(chat, "New chat", is_name_implicit=True)
+    for topic in (unnamed, named, renamed, refused):
+        if topic is refused:
+            rig.telegram.faults.add(Refuse(400, "Bad Request: TOPIC_CLOSED"), method=NAME)
         for text in ("Plan a trip to Genoa in May, please.", "/new"):
             await ask_and_learn(rig, anna, chat, text, topic=topic)
     await ask_and_learn(rig, anna, chat, "And now to Venice", topic=unnamed)
@@ -38,8 +43,10 @@ async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no
         for call in rig.telegram.calls_to(NAME)
     ]
     title = "Plan a trip to Genoa in May, please"
-    assert calls == [(unnamed.id, title)]
-    assert [chat.topics[each.id].name for each in (unnamed, named)] == [title, "Taxes"]
+    assert calls == [(unnamed.id, title), (refused.id, title)]
+    assert [chat.topics[each.id].name for each in (unnamed, named, renamed, refused)] == [
+        *(title, "Taxes", "Garden", "New chat")
+    ]
 
 
 async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(rig: Rig) -> None:

@@ -10,7 +10,7 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Upload
-from tests.servers.model_api import Reply, TranscriptionRequest
+from tests.servers.model_api import Break, Reply, TranscriptionRequest, is_transcription
 
 
 def spoken(words: str) -> Upload:
@@ -27,7 +27,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     rig.script.on("My sister lives in *zanzibar*", "So far away!")
     rig.script.on("My sister lives in *Oulu*", "That is in the north.")
     rig.script.on("Thank you", "You're welcome.")
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
 
     voice = await anna.send(chat, "voice", spoken("My sister lives in *zanzibar*"))
@@ -52,6 +52,15 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     assert b"Oulu" in stored
     assert b"zanzibar" not in stored
 
+    # A worker that dies while it listens: the next one listens again, and there is one answer.
+    rig.model.faults.add(Break.HANG, when=is_transcription)
+    rig.script.on("Remember the milk", "I will.")
+    voice = await anna.send(chat, "voice", spoken("Remember the milk"))
+    await rig.model.wait_for(lambda call: bool(call.faults))
+    await rig.restart()
+    reply = await chat.wait_for_reply(after=voice)
+    assert reply.text == "🎙 Remember the milk\n\nI will."
+
     # In a group only what is addressed to the bot is heard.
     ben, _ = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
@@ -62,7 +71,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     reply = await group.wait_for_reply(after=voice)
     assert reply.text == "🎙 How are you\n\nFine."
     await press(rig, anna, reply, "Heard wrong")
-    assert [each.sound for each in heard(rig)[1:]] == [b"How are you"]
+    assert [each.sound for each in heard(rig)[3:]] == [b"How are you"]
     assert group.replies[-1] == reply
 
 
