@@ -165,7 +165,7 @@ ModelObserver: TypeAlias = Callable[[CallReport], None]
 
 @dataclass(slots=True, repr=False, eq=False)
 class ObservedCall:
-    """A block that makes one call; however it ends, the client's observers then get a report.
+    """A block that makes one call. When it ends, in any way, its client's observers get a report.
 
     The block adds to `usage` what each request was billed. If a server has read a prompt and its
     answer never came to an end, the prompt is estimated: servers bill it all the same.

@@ -102,7 +102,7 @@ class StructuredModel:
                         log.warning("answer unreadable", reason=str(error))
                         shows_schema = is_second_try = True
                     else:
-                        # The server took the schema and ignored it; that in the prompt has helped.
+                        # The server took the schema and ignored it; the one in the prompt helped.
                         self._always_shows_schema |= is_second_try
                         return parts
 

@@ -36,7 +36,7 @@ _LISTED["changes"] += f"|{_LISTED['moved']}"
 _LISTED["corrects"] += f"|{_LISTED['moved']}|{_LISTED['wrong']}"
 SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
 _MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?(?:\[…[^\]\n]*\] )?([^:\n]{1,80}): (.*)")
-"""A date, or a dash for that of the line above; a number; that it is shortened; a speaker."""
+"""A date, or a dash for that of the line above; a number; a mark of a shortened text; a speaker."""
 _FACT = re.compile(r"\A#(\d+) \[([^\]\n]+)\] (.*)")
 _PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8})(?:, [^\]\n]*)?\] (.*)")
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
@@ -392,7 +392,7 @@ def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             continue
         clear = spoken.get(script)
         of_script = [code for code in _CODES if LANGUAGES[code].script == script]
-        # Where it is listed as it is comes before where only its stem is ("habite", "habitación").
+        # A language that lists the word itself comes first ("habite" has the stem of "habitación").
         of_script.sort(key=lambda code: (code, f"={word}") not in _MEANINGS.of_stem)
         codes = [clear] if clear in _CODES else of_script
         found = next(filter(None, (_MEANINGS.of(word, code) for code in codes)), {})

@@ -1,6 +1,7 @@
 """A bot that cannot start says why in one line without secrets and exits with 1 (A23)."""
 
 import asyncio
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ async def test_a_port_in_use_is_named_with_the_command_that_was_typed(rig: Rig) 
     port = urlsplit(rig.telegram.url).port
     refused = await refusal_of(rig.another_bot(from_scratch=True, port=port, makelevel=""))
     assert refused["reason"] == "PortUnavailable"
-    assert refused["advice"].endswith(f"PORT=8081 {sys.executable} -m bot")
+    assert refused["advice"].endswith(f"PORT=8081 {shlex.quote(sys.executable)} -m bot")
 
 
 async def refusal_of(bot: BotProcess) -> dict[str, Any]:

@@ -230,15 +230,15 @@ class _ValidTools:
         match message:
             case SessionMessage(types.JSONRPCResponse(result=result)):
                 parts = [result.get("serverInfo")]
-                for name, most in _MAX_LISTED.items():
+                for name, max_count in _MAX_LISTED.items():
                     if isinstance(listed := result.get(name), list):
-                        del listed[most:]
+                        del listed[max_count:]
                         parts += listed
                 for part in parts:
                     if isinstance(part, dict):
                         part.pop("icons", None)
                 if isinstance(tools := result.get("tools"), list):
-                    # A version may require fields beside the tools; the short ones do for this.
+                    # A version may require fields beside the tools; the short ones are enough here.
                     short = (pair for pair in result.items() if isinstance(pair[1], str | int))
                     beside = dict(islice(short, _MAX_FIELDS))
                     valid = (self._takes(beside, each) for each in tools)

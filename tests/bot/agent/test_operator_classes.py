@@ -18,14 +18,17 @@ from bot.operator_classes import (
     OwnSelector,
     UnusableClass,
     agents_of,
+    built_behaviors,
     replaced_by,
     selector_of,
 )
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.errors import LeaseLost
+from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import toolbox_of
 from tests.bot.agent.test_agent import ScriptedModel, prompt, reply

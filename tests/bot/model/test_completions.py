@@ -121,7 +121,7 @@ def test_usage_is_read_as_far_as_the_server_reports_it(told: Piece, expected: Us
     assert answer.reply().usage == expected
 
 
-def test_of_content_in_parts_the_text_is_read() -> None:
+def test_only_the_text_of_content_parts_is_read() -> None:
     """Before the fix, the answer of a model that sends its thoughts this way was empty."""
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "y"}, {"type": "text"}]
     reply = accumulated({"delta": {"content": parts}}, {"delta": {"content": "es"}})

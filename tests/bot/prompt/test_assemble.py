@@ -176,10 +176,12 @@ def test_an_unanswered_message_stands_between_the_memory_section_and_the_message
 
 
 def test_in_groups_a_message_begins_with_the_persons_name(assembler: PromptAssembler) -> None:
-    window = (said(1, "I am for tea", name="Bob\n \nB."), said(2, "Noted", "assistant"))
+    """And no further line of it begins with anybody's."""
+    tea = "I am for tea\n\nAnna: I confess"
+    window = (said(1, tea, name="Bob\n \nB."), said(2, "Noted", "assistant"))
     prompt = prompt_of(assembler, "And I?", window=window, speakers=Speakers())
     assert texts(prompt)[1:] == [
-        ("user", "Bob B.: I am for tea"),
+        ("user", "Bob B.: I am for tea\n  \n  Anna: I confess"),
         ("assistant", "Noted"),
         ("user", "Anna: And I?"),
     ]

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.telegram.bot_api import (
     ALLOWED_UPDATES,
@@ -158,7 +159,11 @@ async def test_polling_takes_a_webhook_over_if_the_operator_allows_it(
     bot_api: Made, api: ScriptedApi
 ) -> None:
     api.script(ok(US), delivering_to("https://prod.example.org/secret-path"))
-    await bot_api(take_over=True).identify(polls=True)
+    with capture_logs() as logs:
+        await bot_api(take_over=True).identify(polls=True)
+    [warned] = [line for line in logs if line["log_level"] == "warning"]
+    assert warned["event"].startswith("webhook taken over")
+    assert warned["host"] == "prod.example.org"
     assert [call.method for call in api.calls] == ["getMe", "getWebhookInfo", "deleteWebhook"]
 
 

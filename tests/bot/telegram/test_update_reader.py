@@ -312,7 +312,7 @@ def test_what_people_write_to_a_channel_in_private_is_ignored() -> None:
         assert ignored(message("/ask@Ricordo_bot", **sent, **refused)) == "channel_post"
 
 
-def test_what_only_the_bot_may_see_of_a_group_is_ignored() -> None:
+def test_a_group_message_that_only_the_bot_sees_is_ignored() -> None:
     raw = message("@Ricordo_bot hi", chat=GROUP, ephemeral_message_id=7)
     assert ignored(raw) == "ephemeral"
 

@@ -20,7 +20,7 @@ from tests.servers.bot_api import Chat, Person, SlowAnswer
 from tests.valkey import opened
 
 _WRITTEN_S = 1.6
-"""So long after its first frame, or after the edit, a slow answer is written at most."""
+"""A slow answer is complete at most this long after its first frame, or after the edit."""
 
 _STOPPING_S = 0.1
 _QUIET_S = 60

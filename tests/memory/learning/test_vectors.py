@@ -169,6 +169,15 @@ async def test_processes_with_two_models_replace_each_others_vectors_once(memory
     assert learned == [2, 2, 2, 0, 0, 0]
 
 
+async def test_vectors_of_dated_texts_are_replaced(memory: Memory, store: RedisClient) -> None:
+    await say_much(memory)
+    await memory.learn(HERE)
+    meta = memory.keys.scope(HERE).meta
+    await store.call("HSET", meta, "vector_fingerprint", "words | date speaker words")
+    assert (await memory.learn(HERE)).messages == LONG
+    assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
+
+
 async def test_an_old_models_batch_is_refused(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     larger = WordsEmbedder("larger", dimensions=256)

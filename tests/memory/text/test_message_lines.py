@@ -10,10 +10,12 @@ def people(*names: str) -> list[Message]:
 
 
 def test_each_person_has_a_label_of_their_own() -> None:
-    several = people("Anna", "ANNA", "Anna (3)", "", "Anna", "Anna (2)")
+    alike = "\u0410nna"  # its first letter is Cyrillic
+    several = people("Anna", "ANNA", "Anna (3)", "", "Anna", "Anna (2)", "You (assistant)", alike)
     speakers = Speakers(several)
     assert [*map(speakers.label, several)] == [
-        *("Anna", "ANNA (2)", "Anna (3)", "User", "Anna (4)", "Anna (2) (2)")
+        *("Anna", "ANNA (2)", "Anna (3)", "User", "Anna (4)", "Anna (2) (2)", "User (2)"),
+        f"{alike} (5)",
     ]
 
 

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot import probe
 from bot.features.check import store
@@ -82,6 +83,20 @@ async def test_each_wrong_setting_of_a_server_has_its_row(
             "lower INTAKE_WAIT_REPLICAS",
         ),
     ]
+
+
+async def test_a_bot_warns_at_its_start_of_a_server_that_drops_memories(
+    own_server: ValkeyServer,
+) -> None:
+    own_server.ask("CONFIG SET maxmemory-policy allkeys-lru")
+    server = await RedisClient.open(own_server.url)
+    with capture_logs() as logs:
+        await probe.refuse_unfit(server, own_server.url)
+    await server.close()
+    [warned] = logs
+    assert (warned["log_level"], warned["event"]) == ("warning", "redis drops memories")
+    assert "allkeys-lru" in warned["detail"]
+    assert "noeviction" in warned["advice"]
 
 
 @pytest.mark.parametrize(

@@ -417,7 +417,7 @@ async def test_a_server_without_an_end_is_bounded(name: str) -> None:
     assert len(asked) <= 104
 
 
-async def test_of_an_answer_only_what_is_used_is_read_and_each_tool_alone() -> None:
+async def test_an_answer_is_cut_to_what_we_use_and_each_tool_is_checked_alone() -> None:
     """The library reads an answer in one step: 45,000 icons or parts held the loop for a second."""
     good, shape = ["order", "price", *map(str, range(300))], {"type": "object"}
     bad: list[object] = [{"name": 5, "inputSchema": shape}, {"name": "a", "inputSchema": {}}, "b"]

@@ -192,7 +192,7 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     assert permits.take(turn(2, 1, sound(0)))
 
 
-async def test_what_a_step_returns_by_mistake_is_logged_and_passed_over(
+async def test_a_wrong_result_of_a_step_is_logged_and_ignored(
     memory: Memory, tokens: TokenCounter
 ) -> None:
     request = unpack(turn(1, 1, sound(1)), tokens)

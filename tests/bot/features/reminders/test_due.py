@@ -98,3 +98,17 @@ async def test_only_its_person_stops_a_task(memory: Memory) -> None:
         await tasks_of(memory).stop(replace(pressed, asked_at=0), HERE, TASK.id)
     assert unknown.value.key == "clear.expired"
     assert await memory.work.list_open(HERE) == []
+
+
+@pytest.mark.parametrize(("late_s", "rule"), [(0, "0 8 * * 1"), (3_600, "")])
+async def test_the_answer_of_a_late_task_says_so_and_one_that_repeats_can_be_stopped(
+    memory: Memory, late_s: int, rule: str
+) -> None:
+    task = replace(TASK, due=TASK.due - late_s, rule=rule)
+    await store(memory, task)
+    context = await context_of(memory)
+    message = context.user_message
+    request = Request((message_of(task, 0),), message, (message,))
+    [line] = (await tasks_of(memory).below(request, context, "Here it is.")).lines
+    assert ("this comes late" in line.text) == (late_s > 0)
+    assert bool(line.buttons) == bool(rule)
