@@ -21,7 +21,7 @@ BUDGETS: dict[str, int | dict[str, int]] = {
     "files": 277,
     "wiring_lines": 1_012,
     "wiring_files": 6,
-    "test_lines": 72_192,
+    "test_lines": 72_194,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 34, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,
