@@ -16,8 +16,8 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 50_116,
-    "core_lines": 33_166,
+    "product_lines": 50_114,
+    "core_lines": 33_164,
     "files": 277,
     "wiring_lines": 1_012,
     "wiring_files": 6,

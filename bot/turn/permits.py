@@ -3,18 +3,18 @@
 Without a bound one person could take every slot of a worker. A turn without a permit gives its
 lease back and waits in Redis: it holds no slot, and its conversation keeps its order.
 
-What the model does not answer has permits of its own, so a command does not wait for a person's
-slow answers. A command needs one because it may wait for its chat's rate limit, or ask a model.
+Commands and stored replies have permits of their own, so that they do not wait for a person's slow
+answers. They need one because they may wait for the rate limit of their chat.
 
-Each process counts permits for itself. With several workers one person may have that many turns in
-each of them, which is the same share of all slots.
+Each process counts permits for itself. Two workers have twice as many slots, and one person may
+have twice as many turns.
 
 A person who has used up their quota gets one notice, then no answer for a while. Only what asks a
-model is counted, so no command is refused. Operators are exempt, also from the budget of the
-month. A message that is not answered is not remembered either, and the notice says so.
+model counts against it: of the commands, only `/retry`. Operators are exempt, also from the budget
+of the month. A message that is not answered is not remembered, and the notice says so.
 
-In a group all share Telegram's 20 messages a minute. So each answer there counts against the share
-of a member, also for commands and operators, but not for tasks.
+In a group all members share Telegram's 20 messages a minute. So each of them has a share, and
+commands and the messages of operators count against it. Tasks do not count.
 """
 
 from collections import Counter
@@ -148,7 +148,7 @@ class Permits:
 
 
 _ERASING = frozenset({"clear", "forget", "stop", "memory", "off"})
-"""Commands that erase or stop: each has a notice of its own."""
+"""Commands that erase or stop: if one is refused, it gets a notice, each once a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +160,17 @@ class QuotaStep:
     sentences: Sentences
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
-        """Return None to have the message answered, else a notice; without parts if it was told.
+        """Return None if the message may be answered, else a notice; later ones are empty.
 
-        A question that was taken out of the history to be answered again was admitted before that.
+        A question that is answered again was admitted when it was taken out of the history.
         A task must not be missed in silence, so its notice comes each time.
         """
         if request.last.replaced and request.last.replaced.question:
             return None
         if request.last.kind == "edit" and (refused := await self.share(request)):
             return refused
-        # A turn keeps its name when it begins again: that of its first update. An edit is an update
-        # of its own, so it counts.
+        # The name of a turn is that of its first update, also when it begins again. An edit is an
+        # update of its own, so it counts.
         turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
         verdict = await self.admit(request.payer, turn, is_task=request.last.is_task)
         return self._refusal(request, verdict)
@@ -178,7 +178,8 @@ class QuotaStep:
     async def share(self, request: Request) -> Outbox | None:
         """Return None, or a notice once a member of a group has used up their share of its answers.
 
-        Tasks do not count: what somebody planned is done. "edited" says what was done already.
+        Tasks do not count: what somebody planned is done. The command `edited` only says what was
+        done already.
         """
         last = request.last
         if not last.is_group or last.is_task or last.command == "edited":

@@ -123,10 +123,8 @@ class EmbeddedValkey:
         while server := self._server:
             status = server.wait()
             time.sleep(AGAIN_AFTER_S)
-            with (
-                self._changing,
-                contextlib.suppress(OSError, EmbeddedError),
-            ):  # then it is tried again
+            # After one of these errors it is tried again.
+            with self._changing, contextlib.suppress(OSError, EmbeddedError):
                 if self._server is not server:
                     return
                 log.error("the embedded Valkey ended and is started again", status=status)

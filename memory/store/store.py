@@ -15,7 +15,6 @@ from math import inf
 from pathlib import Path
 from secrets import token_hex
 from time import time
-from typing import Any
 
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Request, Script, ScriptCall
@@ -212,12 +211,12 @@ async def stream_entries(
     Pages are small, because Redis counts a reply as used memory. Others go on between two pages.
     """
     command, at, last = ("XREVRANGE", end, start) if newest_first else ("XRANGE", start, end)
-    page: Sequence[Any] = [*range(_PAGE_OF_ENTRIES)]
-    while len(page) == _PAGE_OF_ENTRIES:
-        page = await client.call(command, stream, at, last, "COUNT", _PAGE_OF_ENTRIES)
+    while page := await client.call(command, stream, at, last, "COUNT", _PAGE_OF_ENTRIES):
         for entry in page:
             yield entry
-        at = f"({page[-1][0].decode()}" if page else at
+        if len(page) < _PAGE_OF_ENTRIES:
+            return
+        at = f"({page[-1][0].decode()}"
 
 
 async def pages_of_scopes(
