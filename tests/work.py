@@ -9,8 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 
-QUADRATIC = 8.0
-"""How many times longer four times the length may take: linear time is 4, quadratic time 16."""
+QUADRATIC = 64.0
+"""How many times longer 16 times the length may take; linear: 16, quadratic: 256 times."""
 _MIN_ROUNDS, _MAX_ROUNDS = 3, 25
 
 Work = Callable[[], object]

@@ -1,7 +1,8 @@
-"""Finds replies whose cost grows faster than their length: `python -m tests.hostile.growth`.
+"""Finds replies that cost too much for their length: `python -m tests.hostile.growth 3000`.
 
-CPU time of two lengths is compared within one run, so a busy machine does not matter. It runs under
-a memory limit, because a reply of 187 characters once took six gigabytes.
+Calls of functions are counted. Work inside a C function shows only as CPU time, so that of prose is
+measured in the same run. It runs under a memory limit, because a reply of 187 characters once took
+six gigabytes.
 """
 
 import resource
@@ -13,7 +14,7 @@ from telegramify_markdown.latex_escape import const
 
 from bot.reply.parts import Part
 from bot.reply.render import render
-from tests.work import QUADRATIC, ratio, seconds
+from tests.work import calls, ratio
 
 Shape = Callable[[int], str]
 """Returns a text of about the given number of characters."""
@@ -106,12 +107,14 @@ _MEMORY = 2**30
 _MAX_OUTPUT = 4
 """Maximum of characters shown for each character of the reply; roots and fractions add signs."""
 
-_TOO_SHORT_S = 0.02
-"""A shorter time is too inexact to show growth."""
+_MAX_CALLS, _MAX_TIMES = 100, 60
+"""Calls for each character, and how often the CPU time of prose; shapes take up to 59 and 26."""
+
+_PROSE = "The weather was grey and nobody had anything to say about it at all. "
 
 
 def faults(chars: int) -> Iterator[str]:
-    """Yield the shapes whose cost grows faster than their length, up to `chars` characters."""
+    """Yield the shapes that cost too much for a reply of `chars` characters."""
     for command in (*SYMBOLS, *COMMANDS):
         for depth in (8, 16, 24):
             yield from _faults(f"{command} {depth} deep", partial(_nested, command, depth), chars)
@@ -125,16 +128,17 @@ def _nested(command: str, depth: int, _: int) -> str:
 
 def _faults(name: str, shape: Shape, chars: int) -> Iterator[str]:
     try:
-        source, quarter = shape(chars), shape(chars // 4)
+        source, prose = shape(chars), _repeated(_PROSE)(chars)
         parts: list[Part] = []
-        taken = seconds(lambda: parts.extend(render(source)))
+        called = calls(lambda: parts.extend(render(source)))
         shown = sum(len(part.text) for part in parts)
         if shown > _MAX_OUTPUT * len(source) + 64:
             yield f"{name}: {len(source)} characters are shown as {shown}"
-        if taken > _TOO_SHORT_S:
-            growth = ratio(lambda: render(source), lambda: render(quarter), QUADRATIC, rounds=5)
-            if growth > QUADRATIC:
-                yield f"{name}: {chars} characters take {growth:.1f} times as long as a quarter"
+        if called > _MAX_CALLS * chars:
+            yield f"{name}: {chars} characters take {called} calls"
+        times = ratio(lambda: render(source), lambda: render(prose), _MAX_TIMES, rounds=1)
+        if times > _MAX_TIMES:
+            yield f"{name}: {chars} characters take {times:.0f} times as long as prose"
     except MemoryError:
         yield f"{name}: {chars} characters fill the memory"
 

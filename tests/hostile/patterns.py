@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
-from tests.work import ratio, seconds
+from tests.work import QUADRATIC, ratio, seconds
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bot", "memory", "config")
@@ -27,9 +27,6 @@ _LENGTHS = (6, 12, 18, 25, 100, 400, 1_600, 6_400, 25_600, CHARS)
 """Small steps come first, because a pattern may even take exponential time."""
 _LONG_ENOUGH_S = 0.0002
 """A search that takes this long shows how its time grows."""
-_LINEAR, _QUADRATIC = 5.0, 8.0
-"""Four times the length takes four times the linear part of the time and 16 times the quadratic
-one: at 8, two thirds of the time are quadratic."""
 _SURE_OF_LINEAR = 6_400
 """Shorter runs are over so soon that other processes can hide how the time grows."""
 _ALWAYS = " \n\ta9_-.!中"
@@ -109,7 +106,7 @@ def runs(pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def slow(pattern: re.Pattern[str], repeated: str) -> float:
-    """Return how many times longer a search takes through four times the length, if too many.
+    """Return how many times longer a search takes through 16 times the length, if too many.
 
     Another character follows the run, so that a pattern which needs its end does not match. The
     run grows until the time shows how it grows, so a slow pattern is found in milliseconds.
@@ -120,13 +117,11 @@ def slow(pattern: re.Pattern[str], repeated: str) -> float:
             if length >= 1_600:
                 return 0
         elif taken > _LONG_ENOUGH_S or length == CHARS:
-            whole, quarter = (_search(pattern, repeated, chars) for chars in (length, length // 4))
-            # Most patterns are linear, and the whole need not be searched again to know it.
-            is_linear = taken <= _LINEAR * min(seconds(quarter), seconds(quarter))
-            growth = 0 if is_linear else ratio(whole, quarter, _LINEAR, rounds=2)
-            if growth > _QUADRATIC:
+            whole, part = (_search(pattern, repeated, chars) for chars in (length, length // 16))
+            growth = ratio(whole, part, QUADRATIC, rounds=1)
+            if growth > QUADRATIC:
                 return growth
-            if growth <= _LINEAR and length >= _SURE_OF_LINEAR:
+            if length >= _SURE_OF_LINEAR:
                 return 0
     return 0
 

@@ -162,8 +162,8 @@ async def test_a_part_of_an_address_is_no_address(context: AgentContext) -> None
 
 def test_an_address_with_many_marks_takes_linear_time() -> None:
     """Before the fix, a page of 40,000 brackets held the loop for a second."""
-    long, quarter = (f"{A}{')' * chars}" for chars in (40_000, 10_000))
-    assert ratio(lambda: _addresses(long), lambda: _addresses(quarter), QUADRATIC) < QUADRATIC
+    long, short = (f"{A}{')' * chars}" for chars in (40_000, 2_500))
+    assert ratio(lambda: _addresses(long), lambda: _addresses(short), QUADRATIC) < QUADRATIC
 
 
 async def test_a_list_of_addresses_is_no_code(context: AgentContext) -> None:
