@@ -101,8 +101,8 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     configure_logs(settings.log_level, secrets_of(settings))
-    for name, nearest in unknown_names(type(settings)):
-        log.warning("unknown setting", name=name, did_you_mean=nearest)
+    for name, advice in unknown_names(type(settings)):
+        log.warning("unknown setting", name=name, advice=advice)
     hide_secrets(settings)
     hide_from_others()
     command: Command = options.command

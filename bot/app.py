@@ -227,7 +227,7 @@ class App:
         names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
-        backpressure = Backpressure(memory.client, memory.keys, settings.max_pending_conversations)
+        backpressure = Backpressure(memory.client, memory.keys)
         edits = FactEdits(memory, services.access, services.chat, services.sentences)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, services.chat, acts)

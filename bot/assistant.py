@@ -28,7 +28,7 @@ from bot.turn.answer import Answerer, CommandStep, FileSteps
 from bot.turn.deliver import Deliverer
 from bot.turn.load import Assistant, ContextLoader
 from bot.turn.observers import FieldsRefused
-from bot.turn.permits import Permits, QuotaStep
+from bot.turn.permits import MAX_TURNS_PER_PERSON, Permits, QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import GiveUp, TurnRunner
 from bot.turn.worker import TurnWorker
@@ -181,7 +181,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
     settings, memory, features = services.settings, services.memory, services.features
     observe = services.observe
     chat, sentences, behaviors = services.chat, services.sentences, assistant.behaviors
-    permits = Permits(settings.max_turns_per_person, memory.mailbox.wake)
+    permits = Permits(MAX_TURNS_PER_PERSON, memory.mailbox.wake)
     drafts = [each.draft_of for each in features if each.draft_of]
     drafting = replace(services.at_work, draft_of=drafts[-1]) if drafts else services.at_work
     quota = QuotaStep(memory.quotas, services.budget, sentences)

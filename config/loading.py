@@ -133,14 +133,18 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 """An environment is full of names for other programs, so a name must be more alike."""
 
 
-_GONE = {"CACHE_MB", "LOG_FORMAT"}  # settings of earlier releases, which are constants now
+_GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
+    "MAX_PENDING_CONVERSATIONS": "it is 10,000 now",
+    "MAX_TURNS_PER_PERSON": "it is 4 now",
+}
+"""Settings of earlier releases, and what holds in their place."""
 
 
 def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[str, str]]:
-    """Return variables of the environment and `env_file` that resemble a setting that is not set.
+    """Return variables of the environment and `env_file` that have no effect, each with advice.
 
-    Each comes with the nearest setting, "" if it was one itself once, in the order of their names.
-    An `env_file` that cannot be read counts as empty.
+    Each resembles a setting that is not set, or was a setting once. They are in the order of their
+    names. An `env_file` that cannot be read counts as empty.
     """
     try:
         in_file = dotenv_values(env_file)
@@ -151,20 +155,21 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
     given = {**in_file, **os.environ}
     is_set = {name.upper() for name, value in given.items() if value}
     in_environment = _alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT)
-    gone = ((name, "") for name in _GONE & is_set)
+    gone = ((name, advice) for name, advice in _GONE.items() if name in is_set)
     return sorted({*_alike(settings, in_file, is_set, _ALIKE_IN_FILE), *in_environment, *gone})
 
 
 def _alike(
     settings: set[str], names: Iterable[str], is_set: set[str], cutoff: float
 ) -> Iterator[tuple[str, str]]:
-    missing = sorted(settings - is_set)
+    known, missing = {*settings, *_GONE}, sorted(settings - is_set)
     for name in names:
-        if name.upper() not in settings and not name.startswith("_"):
+        if name.upper() not in known and not name.startswith("_"):
             near = get_close_matches(name.upper(), missing, n=5, cutoff=cutoff)
             if near:
                 words = set(name.upper().split("_"))
-                yield name, min(near, key=lambda each: len(words - {*each.split("_")}))
+                nearest = min(near, key=lambda each: len(words - {*each.split("_")}))
+                yield name, f"did you mean {nearest}?"
 
 
 RELOADED = frozenset(

@@ -243,18 +243,8 @@ class Settings(BaseSettings):
     max_concurrent_turns: int = values.number(
         32, 1, 1000, "Conversations that one process answers at once"
     )
-    max_turns_per_person: int = values.number(
-        4, 1, 1000, "Answers (and as many commands) of a person under way at once; others wait"
-    )
     max_document_mb: float = values.number(
         5, 0.1, 20, "Maximum size of an uploaded file; Telegram allows bots 20 MB"
-    )
-    max_pending_conversations: int = values.number(
-        10_000,
-        0,
-        10_000_000,
-        "Conversations that may wait or be in work before intake refuses new messages "
-        "(Telegram retries them); 0: unlimited",
     )
     intake_wait_replicas: int = values.number(
         0, 0, 5, "Redis replicas that must have stored an update before intake accepts it"

@@ -50,6 +50,8 @@ _MAX_ACCEPT_S = 20
 _MAX_CONCURRENT = 200
 """Updates that one process accepts at once. Over a webhook Telegram sends at most 100 at once."""
 _CHECK_EVERY_S = 1.0
+MAX_PENDING = 10_000
+"""Conversations that may wait or be in work; a process of 32 slots needs 12 minutes for them."""
 
 RawUpdate = Mapping[str, object]
 """An update as Telegram sent it."""
@@ -100,19 +102,19 @@ class Backpressure:
     """Says when too many conversations wait or are in work, so that Telegram keeps new messages.
 
     A webhook is answered with 503 then and polling pauses; Telegram delivers again for 24 hours.
-    The ready queue is checked once a second at most. `max_pending` 0 is no limit.
+    The ready queue is checked once a second at most.
     """
 
     client: RedisClient
     keys: Keys
-    max_pending: int
+    max_pending: int = MAX_PENDING
     now: Callable[[], float] = time.monotonic
     _checked_at: float = field(default=float("-inf"), init=False)
     _is_high: bool = field(default=False, init=False)
 
     async def is_high(self) -> bool:
         """Return whether more wake-ups than allowed wait or are in work; raise `StoreError`."""
-        if self.max_pending and self.now() - self._checked_at >= _CHECK_EVERY_S:
+        if self.now() - self._checked_at >= _CHECK_EVERY_S:
             self._checked_at = self.now()
             pending = await self.client.call("XLEN", self.keys.ready_queue)
             self._is_high = pending > self.max_pending

@@ -40,6 +40,8 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
+MAX_TURNS_PER_PERSON = 4
+"""Answers, and as many commands, that a process works on at once for one person."""
 MAX_UPLOADS = 2
 """Files that a process reads at once for all people: each may take a processor and memory."""
 MAX_PICTURES = 10

@@ -95,7 +95,7 @@ def test_a_variable_that_resembles_a_setting_is_named(
 ) -> None:
     monkeypatch.setenv(name, "secret")
     monkeypatch.setenv(nearest, "")
-    assert unknown_names(Settings, str(tmp_path / ".env")) == [(name, nearest)]
+    assert unknown_names(Settings, str(tmp_path / ".env")) == [(name, f"did you mean {nearest}?")]
 
 
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
         "BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\nCACHE_MB=9\n"
     )
     assert unknown_names(Settings, str(file)) == [
-        ("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
-        ("CACHE_MB", ""),  # it was a setting once
-        ("OPENAI_URL", "OPENAI_BASE_URL"),
+        ("BOT_TOKEN", "did you mean TELEGRAM_BOT_TOKEN?"),  # PROMPT_TOKENS has more letters of it
+        ("CACHE_MB", "it is a constant now"),
+        ("OPENAI_URL", "did you mean OPENAI_BASE_URL?"),
     ]
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bot.turn.permits import MAX_TURNS_PER_PERSON
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import taken_in
 from tests.bot.parsing.pdfs import slow_pdf
@@ -26,34 +27,36 @@ async def test_slow_answers_to_one_person_leave_slots_for_others(how: str, rig: 
 
     A command may ask a model for the zone of a place.
     """
-    await rig.start(max_concurrent_turns=4, max_turns_per_person=2 if how != CHANNELS else 1)
+    await rig.start(max_concurrent_turns=12)
+    most = MAX_TURNS_PER_PERSON * (2 if how == CHANNELS else 1)
     mallory, _ = rig.person(1666, "Mallory")
-    forum, topics = forum_of(rig, mallory, 8)
+    forum, topics = forum_of(rig, mallory, 12)
     (ben, bens), gate = rig.ben(), asyncio.Event()
-    rig.script.on("slowly", *[Reply(f"Slow {n}.", gate=gate) for n in range(8)])
+    rig.script.on("slowly", *[Reply(f"Slow {n}.", gate=gate) for n in range(12)])
     for topic in topics:
         text = "/reminders slowly" if how == "by commands" else f"{US} slowly"
         channel = rig.telegram.channel("Mine", [mallory]) if how == CHANNELS else None
         await mallory.say(forum, text, topic=topic, speaking_as=channel)
-    await rig.wait_until_asked("slowly", times=2)
+    await rig.wait_until_asked("slowly", times=most)
     await rig.ask(ben, bens, "are you there?")
-    assert sum("slowly" in request.asked for request in rig.requests) == 2
+    assert sum("slowly" in request.asked for request in rig.requests) == most
     gate.set()
     for topic in topics:
         await forum.wait_for_reply(topic=topic)
 
 
 async def test_a_command_does_not_use_a_persons_slot(rig: Rig) -> None:
-    await rig.start(max_turns_per_person=1)
-    anna, annas = rig.anna()
-    forum, (topic,) = forum_of(rig, anna, 1)
-    gate = asyncio.Event()
-    rig.script.on("slowly", Reply("Slow.", gate=gate))
-    await anna.say(forum, f"{US} slowly", topic=topic)
-    await rig.wait_until_asked("slowly")
+    await rig.start()
+    (anna, annas), gate = rig.anna(), asyncio.Event()
+    forum, topics = forum_of(rig, anna, MAX_TURNS_PER_PERSON)
+    rig.script.on("slowly", *[Reply(f"Slow {n}.", gate=gate) for n in range(len(topics))])
+    for topic in topics:
+        await anna.say(forum, f"{US} slowly", topic=topic)
+    await rig.wait_until_asked("slowly", times=len(topics))
     await rig.ask(anna, annas, "/privacy")
     gate.set()
-    await forum.wait_for_reply(topic=topic)
+    for topic in topics:
+        await forum.wait_for_reply(topic=topic)
 
 
 async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None:

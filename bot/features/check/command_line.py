@@ -201,9 +201,8 @@ async def check_settings(settings: Settings) -> Rows:
     has_file = Path(".env").is_file()  # noqa: ASYNC240 - a look at the disk
     changes = "/reload reads .env again" if has_file else "no .env file"
     yield Row("Settings", "ok", f"read, {place}, updates {intake}, {changes}")
-    for name, nearest in unknown_names(type(settings)):
-        seen = f"{name} is not a setting, so it has no effect"
-        yield Row("Settings", "warn", seen, f"did you mean {nearest}?")
+    for name, advice in unknown_names(type(settings)):
+        yield Row("Settings", "warn", f"{name} is not a setting, so it has no effect", advice)
     for row in _bot_rows(settings):
         yield row
     if settings.lacks_key():

@@ -381,10 +381,3 @@ async def test_one_check_serves_a_second(store: RedisClient) -> None:
     for _ in range(50):
         await backpressure.is_high()
     assert store.round_trips - trips == 1
-
-
-async def test_without_a_bound_nothing_is_checked(store: RedisClient) -> None:
-    await wake(store, 3)
-    trips = store.round_trips
-    assert await Backpressure(store, KEYS, max_pending=0).is_high() is False
-    assert store.round_trips == trips
