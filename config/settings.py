@@ -159,13 +159,12 @@ class Settings(BaseSettings):
 
     # Store
     redis_url: values.RedisAddress | None = Field(
-        default=None, description="Redis or Valkey; not set: an embedded Valkey is started"
+        default=None,
+        description="Redis or Valkey; not set: an embedded Valkey is started; "
+        "`?ssl_cert_reqs=none` at the end accepts any certificate",
     )
     redis_max_connections: int = values.number(
         4, 2, 1000, "Connections to Redis of one process; one waits for work, of 3 one for signals"
-    )
-    redis_tls_verify: Annotated[Literal["auto", "always", "never"], values.AnyCase] = Field(
-        default="auto", description="Check the server's certificate; `auto`: except on Heroku"
     )
     redis_memory_mb: int | None = values.number(
         None, 1, 1_048_576, "Memory of the Redis plan, if the server reports no `maxmemory`"
@@ -348,7 +347,5 @@ class Settings(BaseSettings):
 
     @property
     def verifies_redis_tls(self) -> bool:
-        """Whether to check the certificate of a `rediss://` server; Heroku's are self-signed."""
-        if self.redis_tls_verify == "auto":
-            return self.platform != "heroku"
-        return self.redis_tls_verify == "always"
+        """Whether to check certificates if `REDIS_URL` does not say; Heroku's are self-signed."""
+        return self.platform != "heroku"

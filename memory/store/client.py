@@ -60,8 +60,8 @@ class RedisClient:
         """Connect to the server at `redis://`, `rediss://` (TLS) or `unix://`.
 
         `redis+cluster://` and `rediss+cluster://` name a node of a Cluster; then the limit of
-        connections holds for each of its nodes. Without `tls_verify` any certificate is accepted.
-        Raise a `StoreError` if the server does not answer a PING.
+        connections holds for each of its nodes. Without `tls_verify` any certificate is accepted,
+        if the address has no `ssl_cert_reqs`. Raise a `StoreError` if no PING is answered.
         """
         with translated_errors("open", CALL_TIMEOUT_S):
             sdk = sdk_client(url, max_connections=max_connections, tls_verify=tls_verify)

@@ -111,7 +111,7 @@ def translate(name: str, exc: Exception) -> StoreError:
     if origin:
         return StoreUnavailable(
             f"{name}: the server's certificate is not trusted"
-            " (a self-signed one is accepted with REDIS_TLS_VERIFY=never)"
+            " (a self-signed one is accepted with ?ssl_cert_reqs=none at the end of REDIS_URL)"
         )
     text = type(exc).__name__
     if isinstance(

@@ -125,7 +125,7 @@ BAD_VALUES = """
     ADMIN_USER_IDS=7,ada; ALLOWED_USER_IDS=-7; COALESCE_S=2.1; LEASE_S=0.5;
     LOG_LEVEL=all; MEMORY_TTL_DAYS=forever; OPENAI_BASE_URL=api.openai.com/v1;
     OPENAI_BASE_URL=https://me:pass@api.openai.com/v1; OPENAI_EMBEDDING_DIMENSIONS=0;
-    PORT=65536; REDIS_MAX_CONNECTIONS=1; REDIS_TLS_VERIFY=maybe; REDIS_URL=http://host;
+    PORT=65536; REDIS_MAX_CONNECTIONS=1; REDIS_URL=http://host;
     REDIS_URL=redis://; REDIS_URL=redis://host:port; REDIS_URL=unix://;
     SYSTEM_PROMPT_FILE=/no/such/file; TELEGRAM_API_URL=ftp://host; TELEGRAM_BOT_TOKEN=AAbb;
     TIMEZONE=Europe; TIMEZONE=Mars/Olympus; TIMEZONE=../etc/passwd; WEBHOOK_SECRET=with space;
@@ -209,9 +209,7 @@ def test_a_platform_is_recognised_by_its_variables(
 
 def test_certificates_are_checked_except_on_heroku(load: Loader) -> None:
     assert load().verifies_redis_tls
-    assert not load(REDIS_TLS_VERIFY="never").verifies_redis_tls
-    assert not load(REDIS_TLS_VERIFY="auto", DYNO="web.1").verifies_redis_tls
-    assert load(REDIS_TLS_VERIFY="always").verifies_redis_tls
+    assert not load(DYNO="web.1").verifies_redis_tls
 
 
 def test_the_data_folder_follows_xdg_data_home(load: Loader) -> None:
@@ -238,7 +236,7 @@ def test_the_table_does_not_depend_on_the_machine(load: Loader) -> None:
     load(PORT="1", XDG_DATA_HOME="/data", TELEGRAM_BOT_TOKEN=TOKEN)
     assert settings_table(kind=Settings) == before
     assert "| `LEASE_S` | `30` | 1 to 300 |" in before
-    assert "| `REDIS_TLS_VERIFY` | `auto` | `auto`, `always`, `never` |" in before
+    assert "| `ACCESS` | `open` | `open`, `ask`, `invite` |" in before
 
 
 def test_the_readmes_show_the_tables() -> None:

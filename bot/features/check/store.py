@@ -117,10 +117,10 @@ def _trouble(error: StoreError, address: str, settings: Settings) -> Row:
         advice = "check user, password and scheme of REDIS_URL"
         return Row("Redis", "fail", "the server refused this login or address", advice)
     advice = "check host and port of REDIS_URL, and whether the server needs rediss://"
-    if address.startswith("rediss") and settings.verifies_redis_tls:
+    if address.startswith("rediss") and settings.verifies_redis_tls and "ssl_" not in address:
         advice = (
             "check host and port of REDIS_URL; if its certificate is self-signed, "
-            "set REDIS_TLS_VERIFY=never"
+            "add ?ssl_cert_reqs=none at its end"
         )
     return Row("Redis", "fail", "no answer", advice)
 

@@ -335,11 +335,13 @@ async def test_a_self_signed_certificate_is_refused_unless_accepted_or_its_autho
     own_server.ask("CONFIG SET requirepass hush")
     async with in_front_of(own_server.port, certificate) as front:
         url = f"rediss://:hush@{HOST}:{front.port}"
-        with pytest.raises(StoreUnavailable, match="certificate is not trusted") as refusal:
-            await RedisClient.open(url)
-        assert "hush" not in str(refusal.value)
+        for refused in (url, f"{url}?ssl_cert_reqs=required"):
+            with pytest.raises(StoreUnavailable, match="certificate is not trusted") as refusal:
+                await RedisClient.open(refused, tls_verify=refused == url)
+            assert "hush" not in str(refusal.value)
         for accepted in (
             RedisClient.open(url, tls_verify=False),
+            RedisClient.open(f"{url}?ssl_cert_reqs=none"),
             RedisClient.open(f"{url}?ssl_ca_certs={certificate}"),
         ):
             client = await accepted
