@@ -110,7 +110,7 @@ MUTANTS = (
             often=("late", "pause"),
             alone=True,
         ),
-        since=207,
+        since=302,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
@@ -167,7 +167,7 @@ MUTANTS = (
             ("learn_vectors", "epoch ~= request.epoch or erasure ~= request.erasure", "false"),
             often=("hangs",),
         ),
-        since=33,
+        since=57,
     ),
     Mutant(
         "forgetting a person leaves the lease and raises nothing",
@@ -208,7 +208,7 @@ MUTANTS = (
         "giving up sends no notice",
         "every update is answered",
         _bot(broken_bots.silent),
-        since=73,
+        since=87,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
@@ -359,19 +359,19 @@ MUTANTS = (
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "LOG, VEC, WORK)", "LOG, VEC)"))),
-        since=83,
+        since=87,
     ),
     Mutant(
         "a repeated close begins the turn of a task again",
         "an update is accepted once",
         _reminding(_lua(("close_work", "token ~= request.token", "not stored"))),
-        since=436,
+        since=462,
     ),
     Mutant(
         "an erasure leaves the turns of tasks that began before its job",
         "what is forgotten is gone",
         _reminding(_lua(("wipe", "== '-' then tasks", "== '+' then tasks"))),
-        since=383,
+        since=426,
     ),
     Mutant(
         "an erased task is answered",
@@ -382,6 +382,6 @@ MUTANTS = (
             often=("pause", "hangs"),
             alone=True,
         ),
-        since=681,
+        since=855,
     ),
 )
