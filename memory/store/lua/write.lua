@@ -30,7 +30,8 @@ if #names > 0 and tonumber(revision) ~= wanted.revision then
   end
 end
 set_fields(new)
-newest, revision = tonumber(newest or 0), revision_after(revision)
+local last = not newest and last_of(RECORDS) -- META may have been lost, and the records stay
+newest, revision = tonumber(newest or last and number_of(last) or 0), revision_after(revision)
 redis.call('HSET', META, 'revision', whole(revision), 'next_record', whole(newest + #wanted.entries))
 local written = {}
 if next(new) then written[1] = LEARNED end

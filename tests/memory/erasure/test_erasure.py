@@ -300,3 +300,5 @@ async def test_a_moved_group_keeps_its_memory_and_its_waiting_messages(memory: M
     context = await AgentContext.get_or_create({"chat_id": -7}, memory.histories, now=0)
     assert [message.text for message in context.chat_history.messages] == ["text 1", "yes"]
     assert await memory.turns.acquire(new, Cursor()) == NoTurn("moved")
+    stays = await memory.client.call("HKEYS", memory.keys.scope(new).meta)  # for ever
+    assert not [name for name in stays if name.endswith(b":%d" % ANN)]

@@ -7,7 +7,7 @@ from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, GROUP, HERE, close, put, read_by, take
+from tests.memory.turns import ANN, GROUP, HERE, close, exchange, put, read_by, take, texts
 
 PERSON = Scope.of_person(HERE.chat_id)
 
@@ -74,3 +74,22 @@ async def test_the_facts_of_a_group_are_in_its_own_scope(memory: Memory) -> None
     await put(memory, 1, GROUP)
     assert (await take(memory, GROUP)).facts is None
     assert memory.histories.cursor(GROUP) == Cursor()
+
+
+async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(
+    memory: Memory,
+) -> None:
+    """An operator may have deleted it, or Redis may have evicted it."""
+    for number in (1, 2):
+        await exchange(memory, number)
+        await learn(memory, f"fact {number}")
+        for scope in (HERE, PERSON):
+            await memory.client.call("DEL", memory.keys.scope(scope).meta)
+    committed = await exchange(memory, 3)
+    await learn(memory, "fact 3")
+    assert (committed.exchange, committed.first_seq) == (3, 5)
+    assert len(await texts(memory)) == 6
+    assert (await memory.scopes.read(HERE)).source_epoch > 0
+    assert [fact.text for fact in (await memory.scopes.read(PERSON)).facts] == [
+        f"fact {number}" for number in (1, 2, 3)
+    ]

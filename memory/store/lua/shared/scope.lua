@@ -126,6 +126,10 @@ local function set_fields(values)
   end
 end
 
+-- Returns the last entry of a stream, nil without any, and the number of an entry.
+local function last_of(stream) return redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1] end
+local function number_of(entry) return string.match(entry[1], '^%d+') end
+
 -- A mailbox member is `<update id>|<sender id>|<kind>|<body>`. The kind is c for an entry that is answered
 -- alone (`Entry.is_alone`: a command, a document, an edit), f for a forwarded message or one of an album, t for others.
 local function read_entry(member)
