@@ -106,6 +106,8 @@ class WorkLoop:
             try:
                 if taken := await self.items.take(conversation, id_, self.lease_s):
                     await self._try(taken)
+                elif not await self.items.find(conversation, id_):
+                    self._failures.pop((conversation, id_), None)  # it was cancelled
             except (LeaseLost, StoreError) as error:
                 log.warning("work interrupted", reason=type(error).__name__)
             except Exception:  # nothing is known of it: it is tried again when the lease ends

@@ -426,7 +426,7 @@ async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
     assert [each for each in seen if each == PartSent("given_up")] == [PartSent("given_up")]
 
 
-async def test_work_that_does_not_end_is_a_failure(memory: Memory) -> None:
+async def test_work_that_does_not_end_is_a_failure_unless_it_is_cancelled(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await memory.work.add(await memory.scopes.read(HERE), one)
 
@@ -443,6 +443,10 @@ async def test_work_that_does_not_end_is_a_failure(memory: Memory) -> None:
     assert found
     assert found.sends == 0
     assert due._failures == {(HERE, one.id): 1}
+    await memory.client.call("ZADD", memory.keys.work, 0, f"{HERE.tag}|{one.id}")
+    await memory.work.cancel(HERE, one.id)
+    await work(due)
+    assert due._failures == {}
 
 
 async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
