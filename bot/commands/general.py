@@ -166,8 +166,8 @@ class RetryCommand:
 
     async def _press_letter(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         letter = await self._checked(pressed, here, nonce, "letter")
-        if not await self._letters.retry(here, letter):
-            raise ShownOnTop("retry.nothing")
+        if (outcome := await self._letters.retry(here, letter)) != "begun":
+            raise ShownOnTop(f"retry.{outcome}")
         return self._sentences.say(pressed.sender.language, "retry.begun")
 
     async def _checked(self, pressed: ButtonPress, here: Scope, nonce: str, kind: str) -> str:

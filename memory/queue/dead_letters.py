@@ -7,6 +7,7 @@ all conversations holds only ids. Listings show when, where and the class of the
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import time
+from typing import Literal
 
 from memory.queue.mailbox import Mailbox
 from memory.queue.open_turn import OpenTurn
@@ -92,11 +93,15 @@ class DeadLetters:
                 letters.append(DeadLetter(scope, id_, int(at_ms) / 1000, error))
         return letters
 
-    async def retry(self, conversation: Scope, id_: str) -> bool:
-        """Put the messages back into the mailbox and wake the chat up; false if it is gone."""
+    async def retry(self, conversation: Scope, id_: str) -> Literal["begun", "later", "nothing"]:
+        """Put the messages back into the mailbox and wake the chat up.
+
+        "later": not while its turn is open, or the lease under which it was closed is held.
+        """
         # First, so that the sweep finds them after a crash.
         await self._store.client.pipeline([self._store.indexing(conversation)])
         request = {"letter": id_, "ttl_s": self._store.ttl_s}
-        was_there = bool(await self._store.run("take_letter", conversation, request))
+        answer = await self._store.run("take_letter", conversation, request)
         await self._mailbox.wake(conversation)
-        return was_there
+        outcome: Literal["begun", "later", "nothing"] = answer.decode()
+        return outcome

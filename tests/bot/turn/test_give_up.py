@@ -125,8 +125,12 @@ async def test_the_button_below_the_notice_puts_the_messages_back_once(memory: M
     pressed = raw.press(raw.pressed(message=raw.said("Sorry", raw.US)))
     with pytest.raises(NotConfirmed):
         await press(replace(pressed, sender=Sender(8, "Ben")), TOPIC, nonce)
+    await memory.client.call("SET", memory.keys.scope(TOPIC).lease, turn.lease.token)
+    with pytest.raises(ShownOnTop, match="later"):
+        await press(pressed, TOPIC, nonce)
+    await memory.turns.hand_over(turn.lease)
     assert await press(pressed, TOPIC, nonce) == SENTENCES.say("de", "retry.begun")
     again = await take(memory, TOPIC)
     assert [from_bytes(entry.body) for entry in again.entries] == [inbound]
-    with pytest.raises(ShownOnTop):
+    with pytest.raises(ShownOnTop, match="nothing"):
         await press(pressed, TOPIC, nonce)

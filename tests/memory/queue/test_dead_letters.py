@@ -89,8 +89,8 @@ async def test_a_turn_that_begins_again_after_an_erasure_is_no_dead_letter(memor
 async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> None:
     await set_aside(memory, 1)
     await exchange(memory, 2)
-    assert await memory.dead_letters.retry(HERE, "1") is True
-    assert await memory.dead_letters.retry(HERE, "1") is False
+    assert await memory.dead_letters.retry(HERE, "1") == "begun"
+    assert await memory.dead_letters.retry(HERE, "1") == "nothing"
     turn = await take(memory)
     assert (turn.id, turn.attempts, turn.failures, turn.outbox) == ("1", 1, 0, b"")
     committed = await close(memory, turn)
@@ -111,12 +111,12 @@ async def test_a_letter_is_not_put_back_under_the_lease_of_its_turn(memory: Memo
     turn = await begin(memory, 1)
     await put(memory, 2, sender=BOB)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
-    assert await memory.dead_letters.retry(HERE, "1") is False
+    assert await memory.dead_letters.retry(HERE, "1") == "later"
     following = (await memory.turns.commit(turn, [], Cursor())).then
     assert isinstance(following, OpenTurn)
-    assert await memory.dead_letters.retry(HERE, "1") is False
+    assert await memory.dead_letters.retry(HERE, "1") == "later"
     await close(memory, following)
-    assert await memory.dead_letters.retry(HERE, "1") is True
+    assert await memory.dead_letters.retry(HERE, "1") == "begun"
     await close(memory, await take(memory))
     assert await texts(memory) == ["text 2", "yes", "text 1", "yes"]
 
