@@ -14,9 +14,9 @@ from bot.commands.access import call_context_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Parts
-from bot.telegram.chat import Chat
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.edits import is_about
-from bot.telegram.errors import DECLINED, TelegramError
+from bot.telegram.errors import DECLINED, ChatMigrated, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import CallContext, is_first_party
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
@@ -59,12 +59,19 @@ class Receipts:
         return ()
 
     async def report(self, finished: FinishedJob) -> None:
-        """Show a job's receipt, if Telegram lets us; raise `TelegramError` to try again later."""
+        """Show a job's receipt, in a new message if the question cannot be edited any more.
+
+        Raise `TelegramError` to try again later.
+        """
         key, chat_id, message_id, language = orjson.loads(finished.job.report)
         values = {**counts(finished.receipt), "conversations": finished.conversations}
         part, *_ = self._sentences.say(language, key, **values)
         try:
-            await self._chat.edit(chat_id, message_id, part)
+            try:
+                await self._chat.edit(chat_id, message_id, part)
+            except DECLINED as gone:  # the question, or its group, which became a supergroup
+                to = gone.new_chat_id if isinstance(gone, ChatMigrated) else chat_id
+                await self._chat.send(Destination(to), part)
         except DECLINED as error:
             log.warning("receipt not shown", reason=type(error).__name__)
 

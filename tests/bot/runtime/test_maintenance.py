@@ -3,19 +3,34 @@
 import asyncio
 import time
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from bot.commands.erasing import Receipts
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance, repeat, watch_clock
-from bot.telegram.errors import FloodWait, TelegramError, Unreachable
+from bot.telegram.chat import Destination
+from bot.telegram.errors import (
+    Blocked,
+    ChatMigrated,
+    FloodWait,
+    Refused,
+    TelegramError,
+    Unreachable,
+)
 from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
+from memory.scopes.changes import Receipt
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
+from tests.quiet_chat import QuietChat
 
 HERE = Scope.of_chat(7)
 
@@ -80,6 +95,29 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(memory: Memory
             await maintenance._serve_jobs()
     assert reports == [reports[0]] * 3
     assert await memory.jobs.run_job("job") is None
+
+
+@pytest.mark.parametrize(
+    ("refusal", "shown_in"),
+    [(ChatMigrated(-100), [-100]), (Refused("message_gone"), [-7]), (Blocked(), [])],
+    ids=str,
+)
+async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
+    memory: Memory, refusal: TelegramError, shown_in: list[int]
+) -> None:
+    class Chat(QuietChat):
+        async def edit(self, *_: object) -> None:
+            raise refusal
+
+        async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
+            if isinstance(refusal, Blocked):
+                raise refusal
+            return await super().send(to, part, timeout_s)
+
+    chat, about = Chat(), orjson.dumps(("forget.done", -7, 70, "en"))
+    finished = FinishedJob(Job("job", "forget", 7, 10, 1_000.0, about), 1, Receipt())
+    await Receipts(memory.jobs, chat, Sentences(Catalogue())).report(finished)
+    assert [to.chat_id for to, _ in chat.sent] == shown_in
 
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)
