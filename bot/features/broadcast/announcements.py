@@ -179,8 +179,11 @@ class Announcements:
     async def forget(self, job: Job) -> None:
         """Remove who is erased from the chats that are left and from those that are gone."""
         keys = (self.key(part) for part in ("left", "gone"))
+        banned = await self.client.call("HGET", self.key("job"), "ban") or b""
+        is_meant = job.kind == "all" or banned.startswith(b"%d|" % job.target)
         await self.client.pipeline(
             [("DEL", key) if job.kind == "all" else ("ZREM", key, job.target) for key in keys]
+            + [("HDEL", self.key("job"), "ban")] * is_meant
         )
 
 
@@ -203,7 +206,7 @@ class AnnouncementRun:
     async def read(self) -> AnnouncementProgress:
         """Return the announcement and its progress."""
         stored = await self._announcements.client.call("HGETALL", self._announcements.key("job"))
-        if b"about" not in stored:
+        if b"due" not in stored:  # another worker has ended it
             raise LeaseLost("announcement")
         id_ = stored[b"id"].decode()
         chat_id, message_id, status_id, language = orjson.loads(stored[b"about"])

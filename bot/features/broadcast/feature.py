@@ -84,6 +84,8 @@ class BroadcastCommand:
     async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Store the announcement for the workers, who show its progress here."""
         if await self.announcements.knows(nonce):
+            # Whoever stored it may have died here. A press after the next announcement starts none.
+            await self.questions.withdraw(here, nonce, pressed.sender.id)
             return ()
         language = pressed.sender.language
         about = await self.questions.check(here, nonce, "broadcast", pressed.sender.id)

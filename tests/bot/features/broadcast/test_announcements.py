@@ -17,6 +17,7 @@ from bot.features.broadcast.announcements import (
 from bot.features.broadcast.feature import feature
 from bot.features.broadcast.probes import PROBES
 from memory.erasure.jobs import Job
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.fields import read_field
 from memory.scopes.sources import Erased
@@ -24,6 +25,7 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Keys, Scope
 from tests.bot.features.conftest import SettingsOf
 from tests.bot.features.services import services_of
+from tests.bot.telegram import raw
 from tests.memory.turns import put
 
 ADA, ANNA, BEN, CLEO = 1, 2, 3, 4
@@ -247,14 +249,31 @@ async def test_one_announcement_at_a_time_and_a_stop_leaves_the_rest_out(memory:
     assert (progress.done, progress.total, progress.why_ended) == (1, 2, "stopped")
     await run.close()
     await run.release()
+    with pytest.raises(LeaseLost):  # a worker that looked just before
+        await (await take(memory)).read()
+    await lose_lease(memory)
     assert await announcements_of(memory).start(ONE)  # pressed once more when it is over
     assert not await announcements_of(memory).is_open()
     assert await announcements_of(memory).start(TWO)
     assert await announcements_of(memory).is_open()
 
 
+async def test_a_process_that_dies_behind_the_start_leaves_no_question(memory: Memory) -> None:
+    """A later press of the same button would send it to everybody once more."""
+    here = Scope.of_chat(7)
+    pressed = raw.press(raw.pressed(message=raw.said("Send it?", raw.US)))
+    asked = ("broadcast", pressed.sender.id, "70", ONE.id)
+    await memory.questions.ask(here, *asked)
+    assert await announcements_of(memory).start(ONE)
+    [command] = feature(services_of(memory)).commands
+    assert await command.buttons["broadcast"](pressed, here, ONE.id) == ()
+    with pytest.raises(NotConfirmed):
+        await memory.questions.check(here, ONE.id, "broadcast", pressed.sender.id)
+
+
 async def test_who_is_forgotten_is_sent_nothing_more_and_leaves_no_id(memory: Memory) -> None:
     run = await began(memory, ANNA, BEN)
+    await memory.client.call("HSET", key(memory, "job"), "ban", f"{ANNA}|1")
     await set_mute(memory.scopes, ANNA, 10, is_muted=True)
     await memory.client.call("ZADD", key(memory, "gone"), 1, ANNA)
     erased = Job("job", "forget", ANNA, int(time() * 1000) + 60_000, time(), b"")
@@ -266,6 +285,7 @@ async def test_who_is_forgotten_is_sent_nothing_more_and_leaves_no_id(memory: Me
         await memory.client.call("ZRANGE", key(memory, part), 0, -1) for part in ("left", "gone")
     ]
     assert left == [[str(BEN).encode()], []]
+    assert not await memory.client.call("HEXISTS", key(memory, "job"), "ban")
     everything = Job("all", "all", 0, int(time() * 1000) + 60_000, time(), b"")
     await memory.jobs.start_job(everything)
     await memory.jobs.run_job("all")
