@@ -30,6 +30,7 @@ from memory.work.items import look_at
 _STAGED_S = 3_600
 """If a restore dies, what it has staged expires after this time."""
 _PAGE = 100
+_KINDS = {"scope", *STREAMS, "scope_end", "journal", "access", "end"}
 
 Outcome = Literal["restored", "done", "kept", "forgotten", "expired"]
 """What became of a scope. `done`: an earlier run has restored it from this file. `kept`: it has
@@ -195,16 +196,30 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
                 "give --other-bot if you mean it"
             )
         last: FileRecord = {}
-        for record in reader.records():
-            scopes += record["kind"] == "scope"
-            if record["kind"] == "journal":
-                journals.add(record["secrets"], record["entries"])
-            last = record
+        records = map(_known, reader.records())
+        try:
+            for last in records:
+                if last["kind"] == "scope":
+                    scopes += 1
+                    from_file(last, records)
+                elif last["kind"] == "journal":
+                    journals.add(last["secrets"], last["entries"])
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise damaged() from None
         if last.get("kind") != "end":
             raise damaged()
     if not journals.is_sound():
         raise damaged()
     return scopes
+
+
+def _known(record: FileRecord) -> FileRecord:
+    if record["kind"] not in _KINDS:
+        raise BackupRefused(
+            f"the file holds {record['kind']!r:.40}, which this version does not know: restore it "
+            "with the version that wrote it, or a newer one"
+        )
+    return record
 
 
 def _pages(left: StoredScope, staged: Mapping[str, str]) -> Iterator[list[Command]]:

@@ -19,7 +19,7 @@ from bot.features.backup.backup_file import BackupHeader, BackupRefused, BackupW
 from bot.features.backup.erasures import Version, read_journal
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import TAG_FIELD, Keys, Scope
 from memory.store.store import LAYOUT, Scripts, Store, count_scopes, pages_of_scopes, stream_entries
 
 LUA = Path(__file__).parent / "lua"
@@ -43,7 +43,8 @@ META_LEFT_OUT = (
 
 _PLAIN = ("tag", "ttl_s", "active_at", "is_due", "topic_named_by")
 """Fields of a scope that a file holds as they are."""
-_ROWS = 200
+_ROWS, _ENTRIES = 200, 1_000
+"""Of a stream and of the journal in one record: a chunk that is too large cannot be read."""
 
 Row = tuple[int, dict[bytes, bytes]]
 """One entry of a stream: its number and its fields."""
@@ -160,10 +161,14 @@ class Saving:
                     for record in stored.to_file():
                         writer.write(record)
                 progress(counts["scopes"], max(total, counts["scopes"]))
+            await self._note_unfinished_jobs()
         # The journal comes last, so that it also has what was erased while scopes were read.
         erasures = await read_journal(self._store)
         counts["erasures"] = len(erasures.entries)
-        writer.write({"kind": "journal", "secrets": erasures.secrets, "entries": erasures.entries})
+        entries = [*erasures.entries.items()]
+        for first in range(0, max(1, len(entries)), _ENTRIES):
+            page = dict(entries[first : first + _ENTRIES])
+            writer.write({"kind": "journal", "secrets": erasures.secrets, "entries": page})
         access = {}
         for part in ACCESS_PARTS:
             found = await self._client.call("HGETALL", self._store.keys.access(part))
@@ -176,6 +181,30 @@ class Saving:
         """Store when the last whole backup was made, for `python -m bot check`."""
         now = await self._client.server_time()
         await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
+
+    async def _note_unfinished_jobs(self) -> None:
+        """Note what people have confirmed to erase and what no worker has erased yet."""
+        store = self._store
+        for _, entry in await self._client.call("XRANGE", store.keys.jobs, "-", "+"):
+            id_ = entry[TAG_FIELD.encode()].decode()
+            job = await self._client.call("HGETALL", store.keys.job(id_))
+            if not job or b"finished" in job:
+                continue
+            target = int(job[b"target"])
+            if job[b"kind"] == b"forget":
+                await store.journal.note_person(target, float(job[b"cut_at"]))
+                continue
+            [moved_from] = await store.read_meta(Scope.of_chat(target), "moved_from")
+            chats = {target, Scope(moved_from.decode()).chat_id if moved_from else target}
+            async for scope in self._scopes():
+                is_meant = (scope.is_conversation and scope.chat_id in chats) or (
+                    scope == Scope.of_person(target)
+                )
+                if job[b"kind"] == b"all":
+                    is_meant = scope.is_conversation or scope.is_person
+                confirm = store.keys.scope(scope).confirm
+                if is_meant and not await self._client.call("HEXISTS", confirm, id_):
+                    await store.journal.note_clear(scope, ahead=1)
 
     async def _scopes(self) -> AsyncIterator[Scope]:
         seen: set[Scope] = set()

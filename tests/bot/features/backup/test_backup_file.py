@@ -8,6 +8,7 @@ from functools import cache
 from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import orjson
 import pytest
@@ -119,6 +120,11 @@ def test_a_changed_file_is_refused(
         read(path, passphrase)
 
 
+SCOPE = dict.fromkeys((*saving._PLAIN, "epoch", "erasure", "read_at"), 0) | {
+    "kind": "scope", "meta": {}, "learned": {}, "reminders": {}
+}  # fmt: skip
+
+
 def test_another_format_and_another_kind_of_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BackupRefused, match="has format 9, and this version reads format 1"):
         BackupReader(write(tmp_path / "newer", file_format=9))
@@ -172,6 +178,28 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
         refusal = pytest.raises(BackupRefused, match="damaged")
         with nullcontext() if is_sound else refusal:
             assert check_files([BackupReader(tmp_path / "file")], 42, is_other_bot=False) == 0
+
+
+@pytest.mark.parametrize(
+    ("records", "why"),
+    [
+        ([{"kind": "polls"}], "holds 'polls', which this version does not know"),
+        ([SCOPE, {"kind": "polls", "rows": []}, {"kind": "scope_end"}], "holds 'polls'"),
+        ([{"kind": "scope"}], "damaged"),
+        ([SCOPE], "damaged"),
+        ([SCOPE, {"kind": "log", "rows": [[1, {"t": "\N{SNOWMAN}"}]]}], "damaged"),
+        ([{"kind": "journal", "secrets": {}, "entries": []}], "damaged"),
+        (["end"], "damaged"),
+    ],
+)
+def test_records_of_another_form_are_refused_before_anything_is_restored(
+    tmp_path: Path, records: list[Any], why: str
+) -> None:
+    with BackupWriter(tmp_path / "file", BackupHeader(42, LAYOUT, 1.0)) as writer:
+        for record in [*records, {"kind": "end"}]:
+            writer.write(record)
+    with pytest.raises(BackupRefused, match=why):
+        check_files([BackupReader(tmp_path / "file")], 42, is_other_bot=False)
 
 
 def test_the_header_says_what_is_in_the_file_and_nothing_of_the_passphrase(tmp_path: Path) -> None:
