@@ -81,6 +81,7 @@ class ServerState:
     max_clients: int | None
     replicas: int | None
     is_cluster: bool
+    is_replica: bool = False
     is_redis: bool = True  # false if its INFO has no fields
     clock_ahead_s: float = 0  # how far its clock is ahead of ours
 
@@ -129,11 +130,14 @@ def eviction(state: ServerState) -> Row:
 
 
 def cluster(state: ServerState, address: str) -> Row:
-    """Judge whether the address fits the kind of server."""
+    """Judge whether the address fits the kind of server, and whether that takes writes."""
     if state.is_cluster and "+cluster://" not in address:
         scheme = "rediss" if address.startswith("rediss") else "redis"
         advice = f"begin REDIS_URL with {scheme}+cluster://"
         return Row("Redis kind", "fail", "a Cluster, but the address is for one server", advice)
+    if state.is_replica and not state.is_cluster:
+        advice = "give REDIS_URL the address of the primary"
+        return Row("Redis kind", "fail", "a replica, which takes no writes", advice)
     seen = "a Cluster (the figures are those of one node)" if state.is_cluster else "one server"
     return Row("Redis kind", "ok", seen)
 
@@ -167,6 +171,7 @@ async def read_state(client: RedisClient) -> ServerState:
         max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
         replicas=_integer(info.get("connected_slaves")),
         is_cluster=info.get("cluster_enabled") == "1",
+        is_replica=info.get("role") == "slave",
         is_redis=is_redis,
         clock_ahead_s=ahead_s,
     )

@@ -129,6 +129,14 @@ async def test_a_cluster_with_the_address_of_one_server_fails(
     assert rows["Redis kind"].advice == "begin REDIS_URL with redis+cluster://"
 
 
+async def test_a_replica_fails_because_it_takes_no_writes(
+    own_server: ValkeyServer, settings_of: SettingsOf
+) -> None:
+    own_server.ask("REPLICAOF 127.0.0.1 1")
+    row = (await rows_of(check_store(own_server.url, settings_of())))["Redis kind"]
+    assert (row.verdict, row.advice) == ("fail", "give REDIS_URL the address of the primary")
+
+
 async def test_one_server_with_the_address_of_a_cluster_has_one_failed_row(
     valkey: str, settings_of: SettingsOf
 ) -> None:
