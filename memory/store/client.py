@@ -24,6 +24,7 @@ from memory.store.errors import (
     SDK_ERRORS,
     StoreRefused,
     StoreUnavailable,
+    reading_replies,
     translate,
     translated_errors,
 )
@@ -243,8 +244,10 @@ class RedisClient:
         """
         redis: Any = self._redis
         if self.is_cluster:  # one command alone, see `pipeline`
+            [command] = encoded(commands)
             try:
-                return [await redis.execute_command(*commands[0])]
+                with reading_replies():
+                    return [await redis.execute_command(*command)]
             except untrusted.ResponseError as exc:
                 return [exc]
         pool = redis.connection_pool
@@ -296,6 +299,8 @@ SOCKET_TIMEOUT_S = 5.0
 _SILENCE_S = 10.0
 """A channel that is silent for so long is asked whether its connection still works."""
 _pack: Any = HiredisRespSerializer().pack
+_SLOTS, _MAX_NODES = 16_384, 1_000
+"""Of a Cluster; more nodes than that do not work well together."""
 URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
     f"ssl_{name}"
     for name in ("ca_certs", "ca_data", "cert_reqs", "certfile", "check_hostname", "keyfile")
@@ -325,9 +330,27 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
     if tls := kind is SSLConnection:
         options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
     if scheme.endswith("+cluster"):
-        return RedisCluster(ssl=tls, socket_timeout=SOCKET_TIMEOUT_S, **options)
+        cluster = RedisCluster(ssl=tls, socket_timeout=SOCKET_TIMEOUT_S, **options)
+        cluster.set_response_callback("CLUSTER SLOTS", checked_slots)
+        return cluster
     # `_sent` has the time limit. With one of its own the SDK makes a task for each round trip.
     return Redis.from_pool(ConnectionPool(kind, socket_timeout=None, **options))
+
+
+def checked_slots(response: Reply, **_: Any) -> Reply:
+    """Return the slots of a Cluster and their nodes; raise an error of the SDK if some are wrong.
+
+    The SDK would walk through any range of slots, and connect to any number of nodes.
+    """
+    with reading_replies():
+        ranges = [range(first, last + 1) for first, last, *_ in response]
+        nodes = {(host, port) for _, _, *nodes in response for host, port, *_ in nodes}
+        covered = sum(map(len, ranges))
+        if covered > _SLOTS or len(nodes) > _MAX_NODES:
+            raise ValueError
+    if covered < _SLOTS:  # the Cluster is being set up, or has lost nodes
+        raise untrusted.SlotNotCoveredError
+    return response
 
 
 async def _sent(redis: Redis, connection: Any, commands: Sequence[Command]) -> list[Reply]:
@@ -338,7 +361,8 @@ async def _sent(redis: Redis, connection: Any, commands: Sequence[Command]) -> l
         await connection.send_packed_command(packed)
         for command in commands:
             try:
-                replies.append(await redis.parse_response(connection, str(command[0])))
+                with reading_replies():
+                    replies.append(await redis.parse_response(connection, str(command[0])))
             except untrusted.ResponseError as exc:
                 replies.append(exc)
             limit.reschedule(now() + SOCKET_TIMEOUT_S)
@@ -359,7 +383,8 @@ async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[
         while True:
             # While a new connection is greeted, the SDK has no time limit of its own.
             async with asyncio.timeout(_SILENCE_S + SOCKET_TIMEOUT_S):
-                message = await subscription.get_message(timeout=_SILENCE_S)
+                with reading_replies():
+                    message = await subscription.get_message(timeout=_SILENCE_S)
             # Python 3.11 loses a cancellation that comes when the SDK has just sent SUBSCRIBE.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise asyncio.CancelledError

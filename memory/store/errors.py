@@ -4,6 +4,7 @@
     ├── StoreError            the store failed
     │   ├── StoreUnavailable  no answer, or the server cannot work now: the same call may work later
     │   ├── StoreFull         the server takes no writes; reads still work
+    │   ├── LoginRefused      the server does not let us in: a wrong or changed password
     │   ├── StoreRefused      the server will never do this
     │   │   └── StoreUnfit    the server is of a kind on which no bot can run
     │   └── EmbeddedError     the embedded server cannot run (embedded.py)
@@ -46,8 +47,12 @@ class StoreFull(StoreError):
     """Raised when the server takes no writes because memory or disk is full; reads still work."""
 
 
+class LoginRefused(StoreError):
+    """Raised when the server does not let us in; once REDIS_URL is right, the same call works."""
+
+
 class StoreRefused(StoreError):
-    """Raised when the server will never do this: wrong type, script error, bad login or address."""
+    """Raised when the server will never do this: wrong type, script error, bad address."""
 
 
 class StoreUnfit(StoreRefused):
@@ -65,8 +70,8 @@ class LeaseLost(Outdated):
 # The first class of an error's method resolution order that is listed here counts.
 MEANINGS: dict[type[Exception], type[StoreError]] = {
     redis_errors.AskError: StoreUnavailable,
-    redis_errors.AuthenticationError: StoreRefused,
-    redis_errors.AuthorizationError: StoreRefused,
+    redis_errors.AuthenticationError: LoginRefused,
+    redis_errors.AuthorizationError: LoginRefused,
     redis_errors.ClusterError: StoreUnavailable,
     redis_errors.ConnectionError: StoreUnavailable,
     redis_errors.InvalidResponse: StoreUnavailable,
@@ -101,6 +106,15 @@ def translated_errors(name: str, within_s: float) -> Iterator[None]:
         if "'NoneType'" not in str(exc) and "the handler is closed" not in str(exc):
             raise
         raise StoreUnavailable(f"{name}: the connection was closed") from exc
+
+
+@contextmanager
+def reading_replies() -> Iterator[None]:
+    """Raise `InvalidResponse` for what the SDK raises if it cannot read a reply."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError) as exc:
+        raise redis_errors.InvalidResponse from exc
 
 
 def translate(name: str, exc: Exception) -> StoreError:

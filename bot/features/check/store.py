@@ -9,7 +9,7 @@ from bot.probe import Row, Rows, ServerState, StoreProbe
 from bot.runtime.process import open_store
 from config.settings import Settings
 from memory.store.client import RedisClient
-from memory.store.errors import StoreError, StoreRefused
+from memory.store.errors import LoginRefused, StoreError, StoreRefused
 from memory.store.keys import Keys
 from memory.store.store import LAYOUT, OtherLayout, check_layout
 
@@ -113,7 +113,7 @@ def replicas(state: ServerState, wanted: int) -> Row:
 
 
 def _trouble(error: StoreError, address: str, settings: Settings) -> Row:
-    if isinstance(error, StoreRefused):
+    if isinstance(error, LoginRefused | StoreRefused):
         advice = "check user, password and scheme of REDIS_URL"
         return Row("Redis", "fail", "the server refused this login or address", advice)
     advice = "check host and port of REDIS_URL, and whether the server needs rediss://"

@@ -26,7 +26,7 @@ from bot.telegram.updates import (
 from memory.limits.capacity import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
-from memory.store.errors import StoreFull, StoreRefused, StoreUnavailable
+from memory.store.errors import LoginRefused, StoreFull, StoreRefused, StoreUnavailable
 from memory.store.keys import Keys, Scope
 from memory.store.store import Scripts, Store
 from tests.bot.telegram import raw
@@ -286,8 +286,8 @@ async def test_without_redis_the_update_stays_with_telegram(own_server: ValkeySe
 
 @pytest.mark.parametrize(
     "failure",
-    [StoreUnavailable("away"), StoreFull("full"), OutcomeUnknown("timeout")],
-    ids=["Redis away", "Redis full", "Telegram silent"],
+    [StoreUnavailable(), LoginRefused(), StoreFull(), OutcomeUnknown()],
+    ids=["Redis away", "its password changed", "Redis full", "Telegram silent"],
 )
 async def test_a_press_that_failed_for_now_is_delivered_again(
     store: RedisClient, failure: Exception

@@ -18,8 +18,14 @@ from redis.asyncio import RedisCluster
 
 from memory.store import client as redis_client
 from memory.store import errors as store_errors
-from memory.store.client import RedisClient
-from memory.store.errors import StoreError, StoreFull, StoreRefused, StoreUnavailable
+from memory.store.client import RedisClient, checked_slots
+from memory.store.errors import (
+    LoginRefused,
+    StoreError,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+)
 from tests.certificates import certificate_of
 from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port
 
@@ -29,7 +35,7 @@ _UNAVAILABLE = (
     "MovedError ReadOnlyError SlotNotCoveredError TimeoutError TryAgainError"
 )
 _REFUSED = (
-    "AuthenticationError AuthenticationWrongNumberOfArgsError AuthorizationError "
+    "AuthenticationWrongNumberOfArgsError "
     "ClusterCrossSlotError CrossSlotTransactionError DataError ExecAbortError "
     "InvalidPipelineStack LockError LockNotOwnedError ModuleError NoPermissionError "
     "NoScriptError NoSuchFieldsetError PubSubError RedisClusterException RedisError "
@@ -37,6 +43,7 @@ _REFUSED = (
 )
 MEANINGS = {
     StoreFull: {"OutOfMemoryError"},
+    LoginRefused: {"AuthenticationError", "AuthorizationError"},
     StoreUnavailable: {*_UNAVAILABLE.split()},
     StoreRefused: {*_REFUSED.split()},
 }
@@ -155,7 +162,7 @@ async def test_a_script_error_is_refused(store: RedisClient, cluster_store: Redi
 async def test_a_wrong_password_is_refused_and_not_shown(own_server: ValkeyServer) -> None:
     own_server.ask("CONFIG SET requirepass right")
     for login in ("", ":hush@"):
-        with pytest.raises(StoreRefused) as refusal:
+        with pytest.raises(LoginRefused) as refusal:
             await RedisClient.open(f"redis://{login}{HOST}:{own_server.port}")
         assert "hush" not in "".join(traceback.format_exception(refusal.value))
     client = await RedisClient.open(f"redis://:right@{HOST}:{own_server.port}/1")
@@ -176,6 +183,67 @@ async def test_options_in_an_address_cannot_change_the_shape_of_replies(valkey: 
     await client.call("SET", "k", "v")
     assert await client.call("GET", "k") == b"v"
     await client.close()
+
+
+async def test_a_password_that_changes_meanwhile_is_a_refused_login(
+    own_server: ValkeyServer,
+) -> None:
+    client = await RedisClient.open(own_server.url)
+    own_server.ask("CONFIG SET requirepass other")
+    await client.call("RESET")  # logs the connection out
+    with pytest.raises(LoginRefused):
+        await client.call("GET", "k")
+    await client.close()
+
+
+@pytest.mark.parametrize("reply", [b"-MOVED\r\n", b"-ASK a b:c\r\n", b"%1\r\n*0\r\n+b\r\n"])
+@pytest.mark.parametrize("cluster", ["", "+cluster"])
+async def test_a_reply_that_cannot_be_read_is_unavailable(reply: bytes, cluster: str) -> None:
+    """The SDK raises `ValueError` or `TypeError`, for which intake would drop an update."""
+    replies = {b"HELLO": b"%1\r\n$5\r\nproto\r\n:3\r\n", b"PING": b"+PONG\r\n"}
+    replies[b"COMMAND"] = b"*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        node = b"*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
+        slots = b"*1\r\n*3\r\n:0\r\n:16383\r\n" + node
+        while asked := await reader.read(65536):
+            for name, given in {**replies, b"SLOTS": slots, b"GET": reply}.items():
+                writer.write(given if b"\n%b\r" % name in asked else b"")
+        writer.close()
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = await RedisClient.open(f"redis{cluster}://{HOST}:{port}")
+        with pytest.raises(StoreUnavailable):
+            await client.call("GET", "k")
+        await client.close()
+
+
+NODE = [b"10.0.0.1", 6379, b"id", []]
+
+
+def test_the_slots_of_a_cluster_are_taken_as_they_are() -> None:
+    slots = [[0, 8191, NODE, [None, 6379, b"id"]], [8192, 16383, NODE]]
+    assert checked_slots(slots) is slots
+
+
+@pytest.mark.parametrize(
+    ("slots", "error"),
+    [
+        ([[0, 2_000_000_000, NODE]], untrusted.InvalidResponse),
+        ([[0, 16383, NODE]] * 2, untrusted.InvalidResponse),
+        ([[0, 16383, *([b"host", port] for port in range(1001))]], untrusted.InvalidResponse),
+        ([[0]], untrusted.InvalidResponse),
+        (b"OK", untrusted.InvalidResponse),
+        (None, untrusted.InvalidResponse),
+        ([], untrusted.SlotNotCoveredError),
+        ([[0, 100, NODE]], untrusted.SlotNotCoveredError),
+    ],
+)
+def test_slots_that_no_cluster_has_are_refused(slots: object, error: type[Exception]) -> None:
+    """The SDK would walk through two billion slots in one step of the loop, or connect to all."""
+    with pytest.raises(error):
+        checked_slots(slots)
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "redis+cluster", "rediss+cluster"])
