@@ -23,7 +23,7 @@ from bot.model.model_errors import (
 )
 from config.settings import Settings
 from memory.store.client import RedisClient
-from memory.store.errors import StoreRefused, StoreUnfit
+from memory.store.errors import StoreRefused, StoreUnfit, distrust
 from memory.store.keys import Keys
 
 log = structlog.get_logger(__name__)
@@ -181,6 +181,13 @@ def _integer(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
+def untrusted(error: BaseException, setting: str) -> tuple[str, str]:
+    """Return what is wrong with the certificate of a server, and what to do about it."""
+    advice = f"renew it, or check the host in {setting} and this machine's clock; "
+    advice += "SSL_CERT_FILE can name an authority of your own"
+    return f"its certificate is not trusted: {distrust(error)}", advice
+
+
 _CONNECTION = {
     "dns": "the name in the address is unknown",
     "connection_refused": "no server listens at the address",
@@ -247,6 +254,8 @@ def name_shared_server(row: Row, settings: Settings, server: str) -> Row:
 
 def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:
     match error.code, error.status:
+        case "certificate", _:
+            seen, advice = untrusted(error, f"{server}_BASE_URL")
         case "dns" | "connection_refused" | "connection_failed", _:
             seen = _CONNECTION[error.code]
             advice = f"check {server}_BASE_URL, and whether the server runs"

@@ -34,7 +34,7 @@ _BAD_REQUEST = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 _BAD_MESSAGES = (*_BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 _BAD_PARAMETERS = (*_BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 _KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
-_NO_SERVER = ("dns", "connection_refused", "connection_failed")
+_NO_SERVER = ("certificate", "dns", "connection_refused", "connection_failed")
 _MODEL = re.compile(r"\bmodel", re.IGNORECASE)
 _QUOTED = {
     name: re.compile(rf"['\"`.]{name}['\"`.\[]") for name in ("include", "reasoning", "text")

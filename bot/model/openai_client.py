@@ -12,6 +12,7 @@ The bodies of answers are bounded: a server may send too much, or little that un
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
@@ -51,7 +52,11 @@ _LIMITS = httpx2.Limits(
     max_connections=1000, max_keepalive_connections=100, keepalive_expiry=IDLE_S
 )
 _WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
-_CONNECTION_CODES = {socket.gaierror: "dns", ConnectionRefusedError: "connection_refused"}
+_CONNECTION_CODES: Mapping[type[BaseException], str] = {
+    socket.gaierror: "dns",
+    ConnectionRefusedError: "connection_refused",
+    ssl.SSLCertVerificationError: "certificate",
+}
 _NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the content
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
 )

@@ -29,6 +29,8 @@ from typing import Any, Literal
 
 import httpx2
 
+from memory.store.errors import distrust
+
 RefusalReason = Literal[
     "entities",
     "reply_gone",
@@ -169,7 +171,7 @@ class RefusedByStore(NotAccepted):
 def lost(error: Exception) -> TelegramError:
     """Return what a request without an answer means."""
     kind = Unreachable if isinstance(error, _NEVER_SENT) else OutcomeUnknown
-    return kind(type(error).__name__)
+    return kind(distrust(error) or type(error).__name__)
 
 
 def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:

@@ -117,16 +117,19 @@ def reading_replies() -> Iterator[None]:
         raise redis_errors.InvalidResponse from exc
 
 
+def distrust(error: BaseException | None) -> str:
+    """Return why a certificate is not trusted, in OpenSSL's words; "" for another error."""
+    while error:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return str(error.verify_message).partition(",")[0]  # behind the comma is a host
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def translate(name: str, exc: Exception) -> StoreError:
     """Return our error for one of the SDK's; neither shows what a command carried."""
-    origin: BaseException | None = exc
-    while origin and not isinstance(origin, ssl.SSLCertVerificationError):
-        origin = origin.__cause__ or origin.__context__
-    if origin:
-        return StoreUnavailable(
-            f"{name}: the server's certificate is not trusted"
-            " (a self-signed one is accepted with ?ssl_cert_reqs=none at the end of REDIS_URL)"
-        )
+    if why := distrust(exc):
+        return StoreUnavailable(f"{name}: the server's certificate is not trusted: {why}")
     text = type(exc).__name__
     if isinstance(
         exc, redis_errors.ConnectionError | redis_errors.TimeoutError | redis_errors.ResponseError

@@ -9,7 +9,7 @@ from bot.probe import Row, Rows, ServerState, StoreProbe
 from bot.runtime.process import open_store
 from config.settings import Settings
 from memory.store.client import RedisClient
-from memory.store.errors import LoginRefused, StoreError, StoreRefused
+from memory.store.errors import LoginRefused, StoreError, StoreRefused, distrust
 from memory.store.keys import Keys
 from memory.store.store import LAYOUT, OtherLayout, check_layout
 
@@ -28,7 +28,7 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
         async with open_store(address, settings, MAX_CONNECTIONS) as client:
             state = await probe.read_state(client)
     except StoreError as error:
-        yield _trouble(error, address, settings)
+        yield _trouble(error, address)
         return
     yield probe.server(state)
     yield persistence(state)
@@ -112,16 +112,16 @@ def replicas(state: ServerState, wanted: int) -> Row:
     return Row(what, "ok", seen)
 
 
-def _trouble(error: StoreError, address: str, settings: Settings) -> Row:
+def _trouble(error: StoreError, address: str) -> Row:
     if isinstance(error, LoginRefused | StoreRefused):
         advice = "check user, password and scheme of REDIS_URL"
         return Row("Redis", "fail", "the server refused this login or address", advice)
-    advice = "check host and port of REDIS_URL, and whether the server needs rediss://"
-    if address.startswith("rediss") and settings.verifies_redis_tls and "ssl_" not in address:
-        advice = (
-            "check host and port of REDIS_URL; if its certificate is self-signed, "
-            "add ?ssl_cert_reqs=none at its end"
-        )
+    if why := distrust(error):
+        seen, advice = probe.untrusted(error, "REDIS_URL")
+        accepting = "; or accept it with ?ssl_cert_reqs=none at its end" if "signed" in why else ""
+        return Row("Redis", "fail", seen, advice + accepting)
+    scheme = "redis" if address.startswith("rediss") else "rediss"
+    advice = f"check host and port of REDIS_URL, and whether the server needs {scheme}://"
     return Row("Redis", "fail", "no answer", advice)
 
 

@@ -3,7 +3,7 @@
 import time
 from urllib.parse import urlsplit
 
-from bot.probe import Row, Rows, Verdict
+from bot.probe import Row, Rows, Verdict, untrusted
 from bot.telegram.bot_api import BotIdentity, TelegramClient, WebhookState
 from bot.telegram.errors import (
     BadToken,
@@ -15,6 +15,7 @@ from bot.telegram.errors import (
 )
 from bot.telegram.telegram import WEBHOOK_PATH
 from config.settings import Settings
+from memory.store.errors import distrust
 
 _LISTEN_S = 3
 """Another poller calls again within this time, and Telegram then ends our poll."""
@@ -53,6 +54,8 @@ async def check_telegram(settings: Settings, token: str) -> Rows:
         yield Row("Telegram", "fail", seen, "check TELEGRAM_API_URL, and try again")
     except TelegramError as error:
         advice = "check TELEGRAM_API_URL and this machine's network, and try again"
+        if distrust(error):
+            advice = untrusted(error, "TELEGRAM_API_URL")[1]
         yield Row("Telegram", "fail", _trouble(error), advice)
     finally:
         await client.close()
@@ -129,7 +132,7 @@ def _refused_token(settings: Settings) -> Row:
 def _trouble(error: TelegramError) -> str:
     match error:
         case Unreachable():
-            return "not reached"
+            return untrusted(error, "")[0] if distrust(error) else "not reached"
         case FloodWait():
             return "too many calls at the moment"
         case _:
