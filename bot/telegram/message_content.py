@@ -50,8 +50,6 @@ UNSUPPORTED_KINDS = (
 HEIC_TYPES = ("image/heic", "image/heif")
 """Pictures of iPhones. The decoder starts threads, so no confined process can read them."""
 _HEIC_NAMES = (".heic", ".heif")
-_PICTURES = ("image/jpeg", "image/png", "image/webp", *HEIC_TYPES)
-"""Files of these types are taken for photos; a GIF becomes an animation at Telegram's."""
 _GENERAL_TOPIC = 1
 """Telegram's id for the General topic of a forum, which no call may name."""
 
@@ -117,16 +115,17 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
     """Return the file of a message and how it is read, None for a message without one.
 
     A sound and a round video may hold words. A picture sent as a file, and a sticker that does not
-    move, count as photos. An animation only looks like a document.
+    move, count as photos. An animation and a video only look like documents.
     """
-    if (document := message.document) and not message.animation:
+    if (document := message.document) and not unsupported_kind(message):
         type_, nbytes = document.mime_type or "", document.file_size or 0
         if (document.file_name or "").lower().endswith(_HEIC_NAMES):  # its type may be anything
             type_ = HEIC_TYPES[0]
-        if type_ in _PICTURES:
+        if type_.startswith("image/"):
             return "photo", SentFile(document.file_id, "", type_, nbytes)
         name = clean_name(document.file_name or "", _MAX_FILE_NAME_CHARS) or "file"
-        return "document", SentFile(document.file_id, name, type_, nbytes)
+        kind: MediaKind = "voice" if type_.startswith("audio/") else "document"
+        return kind, SentFile(document.file_id, name, type_, nbytes)
     if sound := message.voice or message.audio or message.video_note:
         name = clean_name(getattr(sound, "file_name", "") or "", _MAX_FILE_NAME_CHARS)
         type_ = "video/mp4" if message.video_note else getattr(sound, "mime_type", "") or ""
@@ -150,7 +149,9 @@ def unsupported_kind(message: telegram.Message | telegram.ExternalReplyInfo) -> 
     """Return the name of content beside text and documents, "" for a service message."""
     if RICH_MESSAGE in message.api_kwargs:
         return RICH_MESSAGE
-    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind, None)), "")
+    type_ = (message.document and message.document.mime_type) or ""
+    of_file = "video" if type_.startswith("video/") else ""
+    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind, None)), of_file)
 
 
 def replied_message(message: telegram.Message) -> telegram.Message | None:

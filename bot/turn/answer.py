@@ -325,7 +325,7 @@ class FileSteps:
             return notice(request, self.sentences, key, **values)
         finally:
             await self.permits.end(request.run, "uploads")
-        if request.message.text:
+        if request.message.text.strip():
             return request
         said = render("\n\n".join(request.run.media_notes))
         key = self.sentences.known(f"unsupported.{request.last.kind}")

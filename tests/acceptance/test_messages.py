@@ -15,7 +15,7 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     anna, chat = rig.anna()
     video = await anna.send(chat, "video")
     assert (await chat.wait_for_reply(after=video)).text == sentence("unsupported.video")
-    broken = await anna.send(chat, "photo")
+    *_, broken = await anna.send_album(chat, ["photo", "photo"])
     assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.damaged")
     assert (len(chat.replies), rig.requests) == (2, [])
 

@@ -46,6 +46,7 @@ from tests.bot.telegram.raw import (
 KINDS: list[tuple[str, dict[str, object]]] = [
     ("animation", {"animation": VIDEO, "document": FILE}),
     ("video", {"video": VIDEO}),
+    ("video", {"document": {**FILE, "mime_type": "video/mp4", "file_name": "us.mp4"}}),
     ("sticker", {"sticker": STICKER}),
     ("contact", {"contact": {"phone_number": "1", "first_name": "B"}}),
     ("rich_message", {"rich_message": {"blocks": []}}),
@@ -163,6 +164,7 @@ def test_a_file_is_described_and_its_caption_is_the_text() -> None:
     assert (update.kind, update.text, update.file) == ("document", "Read this", SENT_NOTES)
     update = inbound(message(document=FILE))
     assert (update.kind, update.text, update.file) == ("document", "", SentFile("f", "file", "", 0))
+    assert inbound(message(document={**NOTES, "mime_type": "audio/wav"})).kind == "voice"
 
 
 def test_a_file_belongs_to_ask_and_to_no_other_command() -> None:
@@ -217,12 +219,12 @@ def test_the_largest_form_of_a_photo_up_to_two_megapixels_is_taken(
 
 
 def test_a_picture_that_was_sent_as_a_file_is_a_photo() -> None:
-    file = {**FILE, "mime_type": "image/png", "file_name": "screen.png"}
+    file = {**FILE, "mime_type": "image/tiff", "file_name": "screen.tif"}
     for fields in ({}, {"caption": "Look", "caption_entities": []}):
         update = inbound(message(document=file, **fields))
         caption = fields.get("caption", "")
         assert (update.kind, update.text, update.unseen) == ("photo", caption, "photo")
-        assert update.file == SentFile("f", "", "image/png", 0)
+        assert update.file == SentFile("f", "", "image/tiff", 0)
     for name, type_ in (("IMG_1.HEIC", "application/octet-stream"), ("a", "image/heif")):
         update = inbound(message(document={**FILE, "mime_type": type_, "file_name": name}))
         assert update.kind == "photo"
