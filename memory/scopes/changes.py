@@ -9,15 +9,11 @@ from dataclasses import astuple, dataclass, replace
 from operator import add
 
 from memory.message import Message
-from memory.scopes.entries import Fact, Record, ScopeEntry, written
+from memory.scopes.entries import Fact, Record, ScopeEntry
 from memory.scopes.fields import Field, read_field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
-from memory.store.commands import Arg
 from memory.store.errors import Outdated
-
-_FIRST_CONTENT = 2
-"""A script's first argument is a JSON object; contents follow it."""
 
 
 class NotWritten(Outdated):
@@ -54,13 +50,6 @@ class Revision:
 def new_values(change: Write | Revision) -> dict[str, str]:
     """Return the new values of all changed fields by name, "" for removed ones."""
     return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
-
-
-def numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:
-    """Add an entry's content to a script's arguments; return its kind and the argument's number."""
-    kind, content = written(entry)
-    contents.append(content)
-    return kind, _FIRST_CONTENT + len(contents) - 1
 
 
 def together(writes: Sequence[Write]) -> Write:

@@ -18,7 +18,7 @@ from time import time
 import orjson
 
 from memory.message import Message
-from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values, numbered
+from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
 from memory.scopes.entries import written
 from memory.scopes.fields import Field
 from memory.scopes.log import (
@@ -45,6 +45,8 @@ _LONG_BYTES = 2**21
 """A conversation that takes more memory is read alone: others as long wait."""
 _MAX_SENT = 64
 """Of a longer field only a digest is sent with a write, to see whether it has changed."""
+_FIRST_CONTENT = 2
+"""A script's first argument is a JSON object; contents follow it."""
 _NOTHING_ERASED = Revision()
 
 Change = Write | Revision | None
@@ -271,39 +273,39 @@ class Scopes:
         have its expected value.
         """
         commands: list[Command | ScriptCall] = []
+        sent: list[tuple[ScopeMemory, dict[str, str], list[tuple[str, bytes]]]] = []
         for scope_memory, write in writes.items():
             scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
+            values, entries = new_values(write), list(map(written, write.entries))
+            sent.append((scope_memory, values, entries))
             fields: dict[str, tuple[object, str]] = {}
-            for name, value in new_values(write).items():
+            for name, value in values.items():
                 before = scope_memory.fields.get(name, "")
                 digest = {"sha1": sha1(before.encode()).hexdigest()}  # noqa: S324 - for Redis
                 fields[name] = digest if len(before) > _MAX_SENT else before, value
-            contents: list[Arg] = []
             request: dict[str, object] = {
                 "epoch": epoch,
                 "erasure": erasure,
                 "revision": scope_memory.revision,
                 "fields": fields,
-                "entries": [numbered(contents, entry) for entry in write.entries],
+                "entries": [(kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT)],
                 "ttl_s": self.store.ttl_s,
             }
             if source := write.learned_from:
                 request["learned_from"] = (source.scope.tag, source.source_epoch)
-            writing = self.store.call("write", scope, request, *contents)
+            writing = self.store.call("write", scope, request, *(json for _, json in entries))
             commands += (self.store.indexing(scope), writing)
         answers = (await self.store.client.pipeline(commands))[1::2]
         is_whole = True
-        for (scope_memory, write), answer in zip(writes.items(), answers, strict=True):
+        for (scope_memory, values, entries), answer in zip(sent, answers, strict=True):
             read = orjson.loads(answer)
             if read["outcome"] != "written":
                 raise NotWritten(read["outcome"])
             scope_memory.renewed_at = time()
-            entries = []
-            for entry_id, entry in enumerate(write.entries, start=read["first"]):
-                kind, content = written(entry)
-                entries.append((entry_id, {b"k": kind.encode(), b"j": content}))
-            stored = StreamDelta(entries, fingerprint=scope_memory.fingerprint)
-            is_whole &= scope_memory.take_over(read["revision"], stored, new_values(write))
+            columns = ({b"k": kind.encode(), b"j": content} for kind, content in entries)
+            added = list(enumerate(columns, start=read["first"]))
+            stored = StreamDelta(added, fingerprint=scope_memory.fingerprint)
+            is_whole &= scope_memory.take_over(read["revision"], stored, values)
         return is_whole
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
@@ -313,7 +315,9 @@ class Scopes:
         if the waiting entry was changed or answered, or if a message that it holds was erased.
         """
         scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
-        contents: list[Arg] = []
+        entries = list(map(written, (*revision.instead, *revision.added)))
+        numbered = ((kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT))
+        contents: list[Arg] = [content for _, content in entries]
         both = ((scope_memory.record(each.id), each) for each in revision.instead)
         reworded = [new.id for old, new in both if old and old.embedded_text != new.embedded_text]
         wanted = {
@@ -325,9 +329,9 @@ class Scopes:
             "known": scope_memory.fields,
             "messages": list(revision.messages),
             "records": list(revision.records),
-            "instead": [(record.id, *numbered(contents, record)) for record in revision.instead],
+            "instead": [(record.id, *next(numbered)) for record in revision.instead],
             "reworded": reworded,  # their vectors must go
-            "added": [numbered(contents, entry) for entry in revision.added],
+            "added": list(numbered),
             "fields": new_values(revision),
         }
         if message := revision.rewritten:
