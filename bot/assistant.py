@@ -102,9 +102,10 @@ def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Ass
 
     def within(conversation: Scope) -> Assistant:
         here = behaviors.within(conversation)
-        if here.behaviors not in made:
-            made[here.behaviors] = _assistant_with(services, here, within)
-        return made[here.behaviors]
+        if here not in made:
+            only = AIContextBehaviorManager(here, _TIME_LIMIT_S)
+            made[here] = _assistant_with(services, only, within)
+        return made[here]
 
     whole = made[behaviors.behaviors] = _assistant_with(services, behaviors, within)
     return whole
@@ -179,8 +180,7 @@ def build_commands(services: Services, deleting: Deleting) -> CommandSet:
 def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> TurnWorker:
     """Return the worker for all turns."""
     settings, memory, features = services.settings, services.memory, services.features
-    observe = services.observe
-    chat, sentences, behaviors = services.chat, services.sentences, assistant.behaviors
+    chat, sentences, observe = services.chat, services.sentences, services.observe
     permits = Permits(MAX_TURNS_PER_PERSON, memory.mailbox.wake)
     drafts = [each.draft_of for each in features if each.draft_of]
     drafting = replace(services.at_work, draft_of=drafts[-1]) if drafts else services.at_work
@@ -209,7 +209,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
         Answerer(steps, sentences, observe),
         GiveUp(memory.dead_letters, sentences, observe).give_up,
         Deliverer(chat, settings.send_timeout_s, memory.exporter.export, observe),
-        behaviors,
+        assistant.behaviors,
         services.learn,
         observe,
     )

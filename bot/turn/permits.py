@@ -81,39 +81,14 @@ class Permits:
 
         `is_only_sent` says that the reply or a notice only has to be sent.
         """
-        first = opened.entries[0]
-        person = first.sender_id if first.sender_id > 0 else _NAMELESS
-        if opened.is_stopped:  # never deferred: only this run knows what the person saw of it
-            return self._hold(opened, [("turns", person)])
-        if is_only_sent:
-            return self._taken(opened, [("short", person)])
-        # An entry that is answered alone can be a command or a file.
-        sent = [
-            from_bytes(each.body)
-            for each in opened.entries
-            if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
-        ]
-        if first.is_alone and sent[0].kind == "command":
-            return self._taken(opened, [("short", person)])
-        photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
-        sounds = [each.file for each in sent if each.kind == "voice" and each.file]
-        has_long_sound = not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds)
-        needed: list[_Permit] = [("turns", person)]
-        if photos or has_long_sound or any(each.is_file for each in sent):
-            needed += [("uploads", person), ("uploads", 0)]
-        needed += [("pictures", 0)] * len(photos)
-        return self._taken(opened, needed)
-
-    def _taken(self, opened: OpenTurn, needed: list[_Permit]) -> bool:
+        needed = _needed(opened, is_only_sent=is_only_sent)
         for permit, count in Counter(needed).items():
-            if count > self._free(permit):
+            # A stopped turn is never deferred: only this run knows what the person saw of it.
+            if count > self._free(permit) and not opened.is_stopped:
                 waiting = self._waiting.setdefault(permit, {})
                 if len(waiting) < _MAX_WAITING:
                     waiting[opened.lease.conversation] = None
                 return False
-        return self._hold(opened, needed)
-
-    def _hold(self, opened: OpenTurn, needed: list[_Permit]) -> bool:
         self._under_way.update(needed)
         self._held[opened.run] = needed
         return True
@@ -147,6 +122,32 @@ class Permits:
         max_uploads = 1 if person else MAX_UPLOADS
         limits = {"pictures": _MAX_SHOWN, "uploads": max_uploads}
         return limits.get(kind, max_turns) - self._under_way[permit]
+
+
+def _needed(opened: OpenTurn, *, is_only_sent: bool) -> list[_Permit]:
+    """Return the permits that a turn needs."""
+    first = opened.entries[0]
+    person = first.sender_id if first.sender_id > 0 else _NAMELESS
+    if opened.is_stopped:
+        return [("turns", person)]
+    if is_only_sent:
+        return [("short", person)]
+    # An entry that is answered alone can be a command or a file.
+    sent = [
+        from_bytes(each.body)
+        for each in opened.entries
+        if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
+    ]
+    if first.is_alone and sent[0].kind == "command":
+        return [("short", person)]
+    photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
+    sounds = [each.file for each in sent if each.kind == "voice" and each.file]
+    has_long_sound = not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds)
+    needed: list[_Permit] = [("turns", person)]
+    if photos or has_long_sound or any(each.is_file for each in sent):
+        needed += [("uploads", person), ("uploads", 0)]
+    needed += [("pictures", 0)] * len(photos)
+    return needed
 
 
 _ERASING = frozenset({"clear", "forget", "stop", "memory", "off"})

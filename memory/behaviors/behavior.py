@@ -157,10 +157,9 @@ class AIContextBehaviorManager:
             if not (each.gives_way and names[function.name])
         )
 
-    def within(self, conversation: Scope) -> "AIContextBehaviorManager":
-        """Return a manager of the behaviors that run in a conversation."""
-        covering = [each for each in self.behaviors if each.reach.covers(conversation)]
-        return AIContextBehaviorManager(covering, self._time_limit_s)
+    def within(self, conversation: Scope) -> tuple[AIContextBehavior, ...]:
+        """Return the behaviors that run in a conversation."""
+        return tuple(each for each in self.behaviors if each.reach.covers(conversation))
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
@@ -174,9 +173,8 @@ class AIContextBehaviorManager:
         base = getattr(AIContextBehavior, hook)
         overriding = [
             each
-            for each in self.behaviors
+            for each in self.within(call_context.conversation)
             if getattr(type(each), hook) is not base
-            and each.reach.covers(call_context.conversation)
         ]
 
         async def guarded(behavior: AIContextBehavior) -> Any:

@@ -93,7 +93,7 @@ async def test_a_behavior_runs_only_in_the_conversations_that_it_covers() -> Non
         found = []
         for name, chat in chats.items():
             text = await manager.on_model_invoke(call_context(chat), talking)
-            assert bool(text) == bool(manager.within(chat).behaviors)
+            assert bool(text) == bool(manager.within(chat))
             found += [name] if text else []
         return found
 

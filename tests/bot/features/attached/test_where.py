@@ -32,14 +32,14 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
 
     await talk_and_learn(memory, "one")
     assert model.asked == []
-    assert meals not in manager.within(HERE).behaviors
+    assert meals not in manager.within(HERE)
 
     await attachments.attach(HERE, "meals")
     assert await attachments.attached(HERE) == {"meals"}
     await talk_and_learn(memory, "two")
     assert len(model.asked) == 1
     assert '"one"' not in model.asked[0][1]
-    assert meals in manager.within(HERE).behaviors
+    assert meals in manager.within(HERE)
 
     await attachments.attach(HERE, "meals", is_on=False)
     await attachments.attach(HERE, "meals", is_on=False)
