@@ -90,8 +90,8 @@ class TokenCounter:
         """
         return sum(map(len, self._encoded(text)))
 
-    def shorten(self, text: str, limit: int, mark: str = SHORTENED) -> str:
-        """Return `text` in at most `limit` tokens, with `mark` in place of the removed middle.
+    def shorten(self, text: str, limit: int) -> str:
+        """Return `text` in at most `limit` tokens, `SHORTENED` in place of the removed middle.
 
         Two thirds of the room go to the beginning and one third to the end, because a long text
         begins with what it is and ends with what is wanted. Characters stay whole. The result is ""
@@ -101,14 +101,14 @@ class TokenCounter:
             return text  # most texts, without reading them
         if len(text) <= limit * _CHARS_PER_TOKEN and self.count(text) <= limit:
             return text
-        room = limit - self.count(mark)
+        room = limit - self.count(SHORTENED)
         while room >= 0:
             first, last = room - room // 3, room // 3
             head = _decoded(self._ranks(text[: first * _CHARS_PER_TOKEN])[:first])
             end = max(len(head), len(text) - last * _CHARS_PER_TOKEN)
             ranks = self._ranks(text[end:])
             tail = _decoded(ranks[max(0, len(ranks) - last) :])
-            shortened = " ".join(part for part in (head.rstrip(), mark, tail.lstrip()) if part)
+            shortened = " ".join(part for part in (head.rstrip(), SHORTENED, tail.lstrip()) if part)
             excess = self.count(shortened) - limit
             if excess <= 0:
                 return shortened
