@@ -34,7 +34,6 @@ from bot.playground.offline_quotes import (
     short,
 )
 from bot.turn.notes import QUESTION_ALONE
-from bot.turn.request import PHOTO_MARK
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
 from memory.search.question import named_days, relative_periods, tells_time
@@ -42,6 +41,7 @@ from memory.search.words import CLAIMED_BY, LANGUAGES, asked_words_of, script_of
 
 PICTURE_QUESTION, PAGE_QUESTION = "What does it show?", "What does the page say?"
 """What features ask about pictures."""
+_PHOTO_MARK = "[photo]"
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _WORD_WITH_SPACE = re.compile(r"\s*\S+\s*")
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
@@ -72,7 +72,7 @@ class OfflineQuestion:
         calls = {call.id: call for message in messages for call in message.tool_calls}
         results = [each for each in messages[start:] if each.role == "tool"]
         content = asked.content[memory.end() :] if memory else asked.content
-        text = content.replace(PHOTO_MARK, "").strip()
+        text = content.replace(_PHOTO_MARK, "").strip()
         name, _, said = text.partition(": ")
         text = said if name in writers else text
         self.text = text if len(text) <= _MAX_READ else f"{text[:_MAX_READ]} {text[-_MAX_END:]}"

@@ -12,9 +12,6 @@ from memory.queue.open_turn import OpenTurn, Run
 from memory.scopes.scope_memory import ScopeMemory
 from memory.text.tokens import TokenCounter
 
-PHOTO_MARK = "[photo]"
-"""Begins the text that is stored in place of a photo."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fetched:

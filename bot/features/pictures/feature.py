@@ -19,12 +19,14 @@ from bot.telegram.updates import SentFile
 from bot.turn.answer import download, read_media
 from bot.turn.notes import Below
 from bot.turn.permits import MAX_PICTURES
-from bot.turn.request import PHOTO_MARK, Request, with_words
+from bot.turn.request import Request, with_words
 from memory.behaviors.context import AgentContext
 from memory.message import ImageDetail, Picture
 from memory.scopes.history import ChatHistory
 from memory.text.tokens import TokenCounter
 
+PHOTO_MARK = "[photo]"
+"""Begins the text that is stored in place of a photo."""
 LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
 """Stands for a photo whose album was answered without it."""
 _MAX_FETCHED_BYTES = 64 * 2**20

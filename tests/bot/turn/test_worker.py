@@ -12,7 +12,7 @@ from PIL import Image
 from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
-from bot.features.pictures.feature import LATE_PHOTO_MARK, PictureStep
+from bot.features.pictures.feature import LATE_PHOTO_MARK, PHOTO_MARK, PictureStep
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
@@ -23,7 +23,7 @@ from bot.turn.deliver import Deliverer, Parked
 from bot.turn.observers import Answered, Event, Observer, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
-from bot.turn.request import PHOTO_MARK, Request
+from bot.turn.request import Request
 from bot.turn.turn import MAX_FAILURES, TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
