@@ -14,8 +14,8 @@ from memory.scopes.entries import Record
 from memory.scopes.log import UNKNOWN, StreamDelta, packed
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.stream import MessageStream, fingerprint_of
-from memory.search.embeddings import Embedder
+from memory.scopes.stream import MessageStream
+from memory.search.embeddings import Embedder, fingerprint_of
 from memory.search.message_search import RECIPE, embedded_text
 
 _BATCH = 128

@@ -170,7 +170,7 @@ class ChatHistory:
         await load_index()
         query, scopes = None, self._parts.scopes
         if stream.is_embedded:  # otherwise a message without a vector would look unrelated
-            query = await stream.vector_of(text, self._parts.questions, RECIPE)
+            query = await self._parts.questions.vector(text, stream.fingerprint, RECIPE)
 
         def find() -> list[SearchResult]:
             with stream.searching:  # a row stands for its message only while it is held

@@ -226,7 +226,7 @@ class Scopes:
         Return at most `k` of them, best first, and after them those that resemble the best one.
         """
         await self.index(scope_memory)
-        vector = await scope_memory.vector_of(text, self.questions, RECIPE)
+        vector = await self.questions.vector(text, scope_memory.fingerprint, RECIPE)
         return scope_memory.search(kind, text, vector, k, self.zone)
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:

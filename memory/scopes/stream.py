@@ -15,7 +15,7 @@ import structlog
 
 from memory.message import Message
 from memory.scopes.log import UNKNOWN, Columns, StreamDelta, message_of
-from memory.search.embeddings import Embedder, QuestionVectors, Vectors, index_class
+from memory.search.embeddings import index_class
 from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, embedded_text
 
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ log = structlog.get_logger(__name__)
 
 _ROWS_AT_ONCE = 4_096
 """Vectors that are joined into one array at a time; with 512 dimensions they take 2 MB."""
-
-
-def fingerprint_of(embedder: Embedder, recipe: str) -> str:
-    """Return model, dimensions and text recipe; vectors with different ones cannot be compared."""
-    return f"{embedder.fingerprint} | {recipe}"
 
 
 class EmbeddedStream:
@@ -74,15 +69,6 @@ class EmbeddedStream:
             self.vectors_count += len(vectors)
             self.newest_vector, newest = vectors[-1]
             self._vector_bytes = len(newest)
-
-    async def vector_of(
-        self, text: str, questions: QuestionVectors, recipe: str
-    ) -> "Vectors | None":
-        """Embed a text; None if its vector could not be compared with those of the entries."""
-        embedder = questions.embedder
-        if embedder is None or self.fingerprint != fingerprint_of(embedder, recipe):
-            return None
-        return await questions.vector(text)
 
     def taken_vectors(self) -> Iterator[tuple[Sequence[int], Sequence[bytes]]]:
         """Yield the ids and the vectors that wait, some at a time, and remove them."""

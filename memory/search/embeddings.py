@@ -40,6 +40,11 @@ class Embedder(Protocol):
         """Return `(len(texts), dimensions)` float32 unit rows; raise `EmbeddingsUnavailable`."""
 
 
+def fingerprint_of(embedder: Embedder, recipe: str) -> str:
+    """Return model, dimensions and text recipe; vectors with different ones cannot be compared."""
+    return f"{embedder.fingerprint} | {recipe}"
+
+
 @cache
 def index_class() -> "type[HybridIndex]":
     """Import the index, which takes 0.05 s."""
@@ -61,9 +66,12 @@ class QuestionVectors:
         self.embedder = embedder
         self._asked: OrderedDict[tuple[str, str], asyncio.Task[Vectors]] = OrderedDict()
 
-    async def vector(self, text: str) -> "Vectors | None":
-        """Return `(dimensions,)` float32; None without a model, in trouble, or after 2.5 s."""
-        if self.embedder is None:
+    async def vector(self, text: str, compared_with: str, recipe: str) -> "Vectors | None":
+        """Return `(dimensions,)` float32, to be compared with vectors of a fingerprint.
+
+        None without a model or with another one, in trouble, or after 2.5 s.
+        """
+        if self.embedder is None or compared_with != fingerprint_of(self.embedder, recipe):
             return None
         key = (self.embedder.fingerprint, text)
         task = self._asked.get(key)

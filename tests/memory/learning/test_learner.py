@@ -22,9 +22,8 @@ from memory.scopes.entries import Fact
 from memory.scopes.fields import Digest, LearningPause
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import RECIPE
-from memory.scopes.stream import fingerprint_of
 from memory.scopes.writes import ForgetRecord, Remember, to_json
-from memory.search.embeddings import EmbeddingsUnavailable
+from memory.search.embeddings import EmbeddingsUnavailable, fingerprint_of
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable

@@ -15,7 +15,7 @@ from memory.message import Message
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor, seq_of
-from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
+from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors, fingerprint_of
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
@@ -214,10 +214,11 @@ async def test_questions_are_dropped_with_any_erasure() -> None:
     """It is not known which scope a question belongs to."""
     embedder = WordsEmbedder()
     questions = QuestionVectors(embedder)
+    asked = ("Where is my boat?", fingerprint_of(embedder, ""), "")
     for _ in range(2):
-        await questions.vector("Where is my boat?")
+        await questions.vector(*asked)
     assert len(embedder.calls) == 1
     questions.forget()
     await asyncio.sleep(0)
-    await questions.vector("Where is my boat?")
+    await questions.vector(*asked)
     assert len(embedder.calls) == 2

@@ -376,12 +376,12 @@ class FailsOnce:
 
 async def test_a_question_whose_call_failed_after_its_caller_left_is_embedded_again() -> None:
     embedder = FailsOnce()
-    questions = QuestionVectors(embedder)
-    caller = asyncio.create_task(questions.vector(QUESTION))
+    questions, asked = QuestionVectors(embedder), (QUESTION, f"{embedder.fingerprint} | ", "")
+    caller = asyncio.create_task(questions.vector(*asked))
     await asyncio.sleep(0)
     caller.cancel()
     embedder.goes_on.set()
     for _ in range(5):  # the call fails, and then its callbacks run
         await asyncio.sleep(0)
-    assert await questions.vector(QUESTION) is not None
+    assert await questions.vector(*asked) is not None
     assert embedder.calls == 2
