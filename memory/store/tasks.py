@@ -22,6 +22,8 @@ async def shielded(work: Awaitable[T]) -> T:
         while not task.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()  # what it raises is dropped, and asyncio does not log it
         raise
 
 

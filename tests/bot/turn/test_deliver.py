@@ -1,6 +1,7 @@
 """An outbox is sent part by part, and each refusal has the effect that the queue describes."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -423,7 +424,8 @@ async def test_a_part_is_deleted_although_the_turn_is_cancelled_again(deliver: D
 async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_known(
     deliver: Delivering, where: str
 ) -> None:
-    gate = _Gate()
+    gate, logged = _Gate(), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda *said: logged.append(said))
 
     async def refused() -> None:
         await gate.wait()
@@ -439,6 +441,10 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_
     with pytest.raises(asyncio.CancelledError):
         await guarding
     assert deliver.telegram.deleted == [(CHAT, 100)]
+    del guarding
+    await asyncio.sleep(0)
+    gc.collect()
+    assert logged == []  # asyncio logs an exception that nobody saw
 
 
 async def _cancelled_while_sending(
