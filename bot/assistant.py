@@ -78,7 +78,7 @@ def behaviors_of(services: Services) -> AIContextBehaviorManager:
     # Two with one name would share their stored data. Those with the default name store nothing.
     names = [each.name for each in (*kinds.values(), *theirs)]
     named = [name for name in names if name != AIContextBehavior.name]
-    refuse_doubled("behaviors", named, "BEHAVIORS, ATTACHABLE_BEHAVIORS, FEATURES")
+    refuse_doubled("behaviors", named, "BEHAVIORS, FEATURES")
     return AIContextBehaviorManager([*ours, *theirs], _TIME_LIMIT_S)
 
 

@@ -27,7 +27,7 @@ from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelError
 from bot.telegram.updates import MEDIA
 from config.settings import Settings
-from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior, reaches_of
+from memory.behaviors.behavior import EVERYWHERE, OFF, AIContextBehavior, Reach, reaches_of
 from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.context import AgentContext
 from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
@@ -159,23 +159,19 @@ def domain_of(model: Any) -> type[BaseModel] | None:
 def built_behaviors(
     paths: Sequence[str], scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> list[AIContextBehavior]:
-    """Build an operator's behaviors, each limited to its chats; raise `UnusableClass`."""
-    behaviors = []
-    for path, reach in reaches_of(paths).items():
-        behavior = built_behavior("BEHAVIORS", path, scopes, knowledge_base)
-        if reach != EVERYWHERE:  # else the reach of its class holds
-            behavior.reach = reach
-        behaviors.append(behavior)
-    return behaviors
+    """Build an operator's behaviors, without those that are off; raise `UnusableClass`."""
+    return [
+        built_behavior(path, reach, scopes, knowledge_base)
+        for path, reach in reaches_of(paths).items()
+        if OFF not in reach.targets
+    ]
 
 
 def built_behavior(
-    setting: str, path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
+    path: str, reach: Reach, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> AIContextBehavior:
-    """Build an operator's behavior; if its constructor requires an argument, pass it a store.
-
-    One that people attach needs a name of its own even if it stores nothing. Raise `UnusableClass`.
-    """
+    """Build a behavior, with a store if its constructor requires one; raise `UnusableClass`."""
+    setting = "BEHAVIORS"
     kind = class_at(setting, path)
     if not issubclass(kind, AIContextBehavior):
         raise UnusableClass(f"{setting}: {path} is not an AIContextBehavior")
@@ -183,12 +179,14 @@ def built_behavior(
     if required > 1:
         raise UnusableClass(f"{setting}: {path} requires more arguments than its store")
     is_known = bool(_NAME.fullmatch(kind.name)) and kind.name not in _TAKEN
-    needs_name = required or setting != "BEHAVIORS" or issubclass(kind, LearningBehavior)
+    needs_name = required or OFF in reach.targets or issubclass(kind, LearningBehavior)
     if needs_name and not is_known:
         raise UnusableClass(f"{setting}: {path} needs a `name` of its own ({_NAME.pattern})")
     is_personal = getattr(kind, "is_personal", False)
     store = BehaviorStore(scopes, kind.name, knowledge_base, is_personal=is_personal)
     behavior: AIContextBehavior = built(setting, kind, store)
+    if reach != EVERYWHERE:  # else the reach of its class holds
+        behavior.reach = reach
     for tool in behavior.functions:
         if not isinstance(tool, Tool) or not _TOOL_NAME.fullmatch(tool.name):
             why = f"each of its `functions` must be a `Tool` with a name of {_TOOL_NAME.pattern}"

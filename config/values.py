@@ -23,9 +23,9 @@ NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]++:[A-Za-z0-9_-]++")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _IMPORT_PATH = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*+:[A-Za-z_]\w*+")
-_ONLY_IN = r"(@(private|groups|-?[0-9]{1,18}(:[0-9]{1,10})?))?"
-_SCOPED_PATH = re.compile(_IMPORT_PATH.pattern + _ONLY_IN)
-_SCOPED_NAMESPACE = re.compile(NAMESPACE.pattern + _ONLY_IN)
+_TARGET = r"private|groups|-?[0-9]{1,18}(:[0-9]{1,10})?"
+_SCOPED_PATH = re.compile(f"{_IMPORT_PATH.pattern}(@({_TARGET}|off))?")
+_SCOPED_NAMESPACE = re.compile(f"{NAMESPACE.pattern}(@({_TARGET}))?")
 _SENTRY_DSN = re.compile(r"https?://[^\s/@]{1,200}@[^\s/@]{1,253}/[^\s@]{1,200}")
 
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
@@ -195,8 +195,9 @@ ImportPaths: TypeAlias = Annotated[
             str,
             _matching(_SCOPED_PATH),
             Allowed(
-                "classes as `package.module:Class`, separated by commas or spaces; with "
-                "`@private`, `@groups`, `@<chat id>` or `@<chat id>:<topic id>` one runs only there"
+                "classes as `package.module:Class`, separated by commas or spaces; with `@private`,"
+                " `@groups`, `@<chat id>` or `@<chat id>:<topic id>` one runs only there, and with"
+                " `@off` only where people turn it on"
             ),
         ],
         ...,

@@ -58,7 +58,7 @@ OUR_FEATURES: Mapping[str, Callable[[Any], object]] = {
     "metrics": _always,
     "traces": lambda s: s.otel_exporter_otlp_endpoint,
     "backup": lambda _: False,  # as `check`
-    "attached": lambda s: s.attachable_behaviors,
+    "attached": lambda s: any(each.endswith("@off") for each in s.behaviors),
     "hints": lambda s: s.hints == "on",
     "drafts": lambda s: s.stream == "drafts",
     "drawing": lambda s: s.openai_image_model,

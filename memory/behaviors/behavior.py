@@ -25,7 +25,7 @@ class Reach:
     """The conversations that an operator names; without `targets` all of them.
 
     A target is `private` (all private chats), `groups`, the id of a chat with all its topics, or
-    `<chat id>:<topic id>`. The id of a private chat is that of its person.
+    `<chat id>:<topic id>`. The id of a private chat is that of its person. `off` is none of them.
     """
 
     targets: frozenset[str] = frozenset()
@@ -41,6 +41,7 @@ class Reach:
 
 
 EVERYWHERE = Reach()
+OFF = "off"  # the target of a behavior that runs only where people turn it on
 
 
 def reaches_of(entries: Iterable[str]) -> dict[str, Reach]:

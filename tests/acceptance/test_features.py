@@ -103,7 +103,7 @@ async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(ri
 async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig: Rig) -> None:
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     group = rig.telegram.group("Crew", [anna, ben], admins=[ben])
-    await rig.start(learn="off", attachable_behaviors=f"{PARTS}:Harbour")
+    await rig.start(learn="off", behaviors=f"{PARTS}:Harbour@off")
 
     async def has_tool(person: Person, chat: Chat, text: str = "Hello") -> bool:
         await rig.ask(person, chat, text)
@@ -128,7 +128,7 @@ async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig
     assert await has_tool(anna, group, "/ask Hello")
 
     await rig.bot.stop()
-    await rig.start(learn="off", attachable_behaviors=f"{PARTS}:Harbour")
+    await rig.start(learn="off", behaviors=f"{PARTS}:Harbour@off")
     assert await has_tool(anna, annas)
     await press_now(rig, anna, listed, "Turn off")
     await shown(rig, listed, is_off)

@@ -7,11 +7,10 @@ from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.attached.settings import AttachedSettings
 from bot.operator_classes import built_behavior
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.behaviors.behavior import AIContextBehavior, Reach
+from memory.behaviors.behavior import OFF, AIContextBehavior, Reach, reaches_of
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.erasure.questions import NotConfirmed
 from memory.learning.progress import learner_in
@@ -39,7 +38,7 @@ class Attached(Field):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhereAttached(Reach):
-    """The conversations to which a behavior is attached.
+    """The conversations to which a behavior is attached, and those that the operator named.
 
     Turns and learning ask for this after they have read the conversation. So the cache has what is
     stored now, and an attached behavior begins with the next message in every process.
@@ -49,9 +48,10 @@ class WhereAttached(Reach):
     behavior: str
 
     def covers(self, conversation: Scope) -> bool:
-        """Return whether the behavior is attached to a conversation."""
+        """Return whether the behavior runs in a conversation."""
         here = self.scopes.held.get(conversation)
-        return here is not None and here.get(Attached, self.behavior) is not None
+        is_attached = here is not None and here.get(Attached, self.behavior) is not None
+        return is_attached or Reach.covers(self, conversation)
 
 
 class Attachments:
@@ -86,13 +86,12 @@ class Attachments:
 
 def feature(services: Services) -> Feature:
     """Return the feature; raise `UnusableClass` if a class cannot be used."""
-    settings, scopes = services.own(AttachedSettings), services.memory.scopes
-    behaviors = [
-        built_behavior("ATTACHABLE_BEHAVIORS", path, scopes, None)
-        for path in settings.attachable_behaviors
-    ]
-    for each in behaviors:
-        each.reach = WhereAttached(scopes=scopes, behavior=each.name)
+    scopes, behaviors = services.memory.scopes, list[AIContextBehavior]()
+    for path, reach in reaches_of(services.settings.behaviors).items():
+        if OFF in reach.targets:
+            made = built_behavior(path, reach, scopes, None)
+            made.reach = WhereAttached(reach.targets, scopes=scopes, behavior=made.name)
+            behaviors.append(made)
     names = [each.name for each in behaviors]
     attachments = Attachments(services.memory, behaviors)
     command = BehaviorsCommand(names, attachments, services.access, services.sentences)

@@ -1,7 +1,5 @@
 """A behavior learns and speaks only where it is attached, and its class must have a name."""
 
-from dataclasses import replace
-
 import pytest
 
 from bot.assistant import behaviors_of
@@ -12,6 +10,7 @@ from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehavior
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
+from memory.store.keys import Scope
 from tests.bot.features.services import services_of
 from tests.memory.learning.scripted import ScriptedModel, talk_and_learn
 from tests.memory.turns import HERE
@@ -21,7 +20,7 @@ PARTS = "tests.acceptance.operator_parts"
 
 
 async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: Memory) -> None:
-    settings = Settings(_env_file=None, learn="off", attachable_behaviors=f"{PARTS}:Meals")
+    settings = Settings(_env_file=None, learn="off", behaviors=f"{PARTS}:Meals@off")
     services, model = services_of(memory, settings), ScriptedModel()
     services.features.append(made := feature(services))
     manager = behaviors_of(services)
@@ -53,27 +52,20 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
     assert '"three"' not in model.asked[1][1]
 
 
-@pytest.mark.parametrize(
-    ("chosen", "why"),
-    [
-        (
-            {"attachable_behaviors": "memory.behaviors.behavior:AIContextBehavior"},
-            ": .* needs a `name` of its own",
-        ),
-        ({"attachable_behaviors": f"{PARTS}:Meals, {PARTS}:Meals"}, ".*: two behaviors have the"),
-        (
-            {"attachable_behaviors": f"{PARTS}:Meals", "behaviors": f"{PARTS}:Meals@private"},
-            ".*: two behaviors have the name meals",
-        ),
-    ],
-)
-def test_a_class_without_a_name_or_named_twice_prevents_the_start(
-    memory: Memory, chosen: dict[str, str], why: str
+def test_a_class_without_a_name_prevents_the_start(memory: Memory) -> None:
+    settings = Settings(_env_file=None, behaviors="memory.behaviors.behavior:AIContextBehavior@off")
+    with pytest.raises(UnusableClass, match=r"BEHAVIORS: .* needs a `name` of its own"):
+        feature(services_of(memory, settings))
+
+
+def test_a_behavior_may_run_in_private_and_elsewhere_only_where_it_is_turned_on(
+    memory: Memory,
 ) -> None:
-    settings = Settings(_env_file=None, learn="off", **chosen)  # type: ignore[arg-type]
-    services = services_of(memory, settings)
-    with pytest.raises(UnusableClass, match=f"ATTACHABLE_BEHAVIORS{why}"):
-        behaviors_of(replace(services, features=[feature(services)]))
+    both = f"{PARTS}:Meals@private, {PARTS}:Meals@off"
+    services = services_of(memory, Settings(_env_file=None, learn="off", behaviors=both))
+    services.features.append(feature(services))
+    (meals,), group = behaviors_of(services).behaviors, Scope.of_chat(-5)
+    assert (meals.reach.covers(HERE), meals.reach.covers(group)) == (True, False)
 
 
 @pytest.mark.parametrize("name", ["facts", "other_topics"])
