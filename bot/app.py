@@ -65,7 +65,7 @@ async def open_telegram(
     """Give the Bot API, with this process's part of the rate."""
     client = TelegramClient(secret_of(settings.telegram_bot_token) or "", settings.telegram_api_url)
     limiter = SendRateLimiter(settings.sends_per_second, SendRates(memory.store))
-    chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
+    chat = TelegramChat(client, limiter)
     lease = PollingLease(memory.store.lease(memory.keys.poller, int(settings.lease_s * 1000)))
     share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
     sharing = asyncio.create_task(repeat(share, "workers", every_s=10.0))

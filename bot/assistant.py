@@ -57,9 +57,8 @@ def behaviors_of(services: Services) -> AIContextBehaviorManager:
     """
     settings, features, model = services.settings, services.features, services.models.internal
     scopes, tokens, zone = services.memory.scopes, services.memory.tokens, settings.timezone
-    exchanges = settings.window_messages // 2
     cadence = Cadence(  # before the window drops messages that are not learned
-        every_turns=max(1, min(settings.learn_every_turns, exchanges // 2)),
+        every_turns=max(1, min(settings.learn_every_turns, settings.window_messages // 4)),
         after_s=settings.learn_after_s,
         max_tokens=min(_BATCH_TOKENS, settings.window_tokens // 2),
     )
@@ -193,6 +192,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
         memory.questions,
         [note for feature in features for note in feature.notes],
         [finish for feature in features for finish in feature.finishes],
+        any(feature.sends_rich for feature in features),
     )
     file_steps = [each for feature in features for each in feature.file_steps.items()]
     steps = [  # the first one with an answer gives it

@@ -162,6 +162,7 @@ class Feature:
     memory_lines: Sequence[MemoryLine] = ()  # what `/memory` says below its list
     exports: Sequence[ExportPart] = ()  # what `/export` shows of what it stores
     shows_message: str = ""  # the verb of a button that shows a message, by its sequence
+    sends_rich: bool = False  # tables and block formulas go out as rich messages
     says_unasked: bool = False  # sends what nobody asked for: `/mute` is of use, and stops `work`
     # Of a feature of an operator, by language and key, English at least; ours: `bot/language`.
     sentences: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -138,6 +138,7 @@ _GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
     "MAX_PENDING_CONVERSATIONS": "it is 10,000 now",
     "MAX_TURNS_PER_PERSON": "it is 4 now",
     "REDIS_TLS_VERIFY": "REDIS_URL says it: `?ssl_cert_reqs=none` (or `required`) at its end",
+    "RICH_MESSAGES": "a feature of yours has `sends_rich=True` for that: docs/features.md",
 }
 """Settings of earlier releases, and what holds in their place."""
 

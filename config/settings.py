@@ -230,9 +230,6 @@ class Settings(BaseSettings):
     turn_timeout_s: float = values.number(
         180, 1, 3600, "Time limit of a whole turn, from the files it reads to those it answers with"
     )
-    rich_messages: Annotated[Literal["off", "auto"], values.AnyCase] = Field(
-        default="off", description="`auto`: send tables and block formulas as rich messages"
-    )
     coalesce_s: float = values.number(
         0.5, 0, 2, "Messages that follow within this time are answered together with the first"
     )

@@ -47,14 +47,11 @@ class TelegramChat(SendListeners):
     An edit answers a button press, and Telegram repeats a press that has to wait for its answer.
     """
 
-    def __init__(
-        self, client: TelegramClient, limiter: SendRateLimiter, *, sends_rich: bool = False
-    ) -> None:
+    def __init__(self, client: TelegramClient, limiter: SendRateLimiter) -> None:
         super().__init__()
         self.client = client
         self.limiter = limiter
         self.waits = limiter.waits
-        self._sends_rich = sends_rich
         self._limits = DraftLimits()
 
     async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
@@ -121,8 +118,8 @@ class TelegramChat(SendListeners):
         await self._call("copyMessage", chat_id, parameters, bool, timeout_s)
 
     def takes_rich(self, chat_id: int) -> bool:
-        """Return whether rich messages are on and were not refused within the last hour."""
-        return self._sends_rich and self._limits.takes("sendRichMessage", chat_id)
+        """Return whether rich messages were not refused within the last hour."""
+        return self._limits.takes("sendRichMessage", chat_id)
 
     def takes_voice(self, chat_id: int) -> bool:
         """Return whether voice notes were not refused within the last hour."""

@@ -81,6 +81,7 @@ class AgentStep:
     questions: Questions
     notes: Sequence[Note] = ()  # of features
     finishes: Sequence[Finish] = ()  # of features
+    sends_rich: bool = False  # tables and block formulas go out as rich messages
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
@@ -173,7 +174,7 @@ class AgentStep:
         writes, learned, aged = await _wanted(context, said)
         whole = self._with_lines(request, parts, below, writes)
         # A rich message has only the text, so no line and no button may stand below it.
-        is_rich = is_whole and whole == parts and not request.run.before
+        is_rich = self.sends_rich and is_whole and whole == parts and not request.run.before
         is_rich = is_rich and is_worth_rich(text, parts)
 
         asked = questions(self.sentences, language, writes) + asked

@@ -156,5 +156,9 @@ def berths(_: Services) -> Feature:
     return Feature(name="berths", replaces=Replacements(knowledge_base=Berth))
 
 
+def rich(_: Services) -> Feature:
+    return Feature(name="rich", sends_rich=True)
+
+
 def porter(_: Services) -> Feature:
     return Feature(name="porter", replaces=Replacements(selector=OneExchange, agent=Porter))

@@ -151,7 +151,7 @@ PLAIN = "boat   | metres\n-------+-------\nAurora | 12"
 
 async def test_a_table_is_sent_rich_and_at_once_plain_if_that_is_refused(rig: Rig) -> None:
     rig.script.on("boats", TABLE)
-    await rig.start(rich_messages="auto")
+    await rig.start(features="tests.acceptance.operator_parts:rich")
     faults = rig.telegram.faults
     anna, annas = rig.anna()
     ben, bens = rig.ben()

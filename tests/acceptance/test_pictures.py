@@ -141,7 +141,7 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
         refuses=lambda ask: content_filtered() if has_picture(ask) else None
     )
     rig.script.on("Our boat", Reply("A fine name for a boat.", chunk_delay_s=0.1))
-    await rig.start(coalesce_s=0, rich_messages="auto")
+    await rig.start(coalesce_s=0, features="tests.acceptance.operator_parts:rich")
     anna, chat = rig.anna("de")
     note = sentence_in("de", "pictures.not_shown")
     photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
