@@ -104,7 +104,7 @@ class Services:
             access=Access(chat, sentences, operators, memory.store),
             budget=Budget(settings, memory.usage),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),
-            files=FileFetcher(chat, memory.scopes, int(settings.max_document_mb * 2**20)),
+            files=FileFetcher(chat, memory.scopes),
             notices=OperatorNotices(operators, chat, sentences),
         )
 

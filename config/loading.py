@@ -135,6 +135,7 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 
 _GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
     "ATTACHABLE_BEHAVIORS": "name each class in BEHAVIORS, as `package.module:Class@off`",
+    "MAX_DOCUMENT_MB": "it is 20 now, as much as Telegram lets bots fetch",
     "MAX_PENDING_CONVERSATIONS": "it is 10,000 now",
     "MAX_TURNS_PER_PERSON": "it is 4 now",
     "REDIS_TLS_VERIFY": "REDIS_URL says it: `?ssl_cert_reqs=none` (or `required`) at its end",

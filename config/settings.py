@@ -239,9 +239,6 @@ class Settings(BaseSettings):
     max_concurrent_turns: int = values.number(
         32, 1, 1000, "Conversations that one process answers at once"
     )
-    max_document_mb: float = values.number(
-        5, 0.1, 20, "Maximum size of an uploaded file; Telegram allows bots 20 MB"
-    )
     intake_wait_replicas: int = values.number(
         0, 0, 5, "Redis replicas that must have stored an update before intake accepts it"
     )

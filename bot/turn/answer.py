@@ -270,7 +270,7 @@ class FileFetcher:
 
     chat: Chat
     scopes: Scopes
-    max_bytes: int
+    max_bytes: int = 20 * 2**20  # Telegram lets bots fetch no larger file
 
     async def fetch(self, request: Request, file: SentFile, conversation: Scope) -> Fetched:
         """Return the file of a turn, fetched once; raise `NotRead`, `TelegramError`, `StoreError`.

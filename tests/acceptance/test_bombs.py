@@ -30,7 +30,7 @@ async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(rig: Rig) -> 
     assert await answer_to(anna, chat, empty) == sentence("pictures.damaged")
     spaces = zipped({"word/document.xml": b"<w>" + b" " * (50 * _MB)}, word())
     assert len(spaces) < _MB
-    refused = sentence("files.refused_too_long", name="bomb.docx", mb="5")
+    refused = sentence("files.refused_too_long", name="bomb.docx", mb="20")
     assert await answer_to(anna, chat, Upload(spaces, "bomb.docx")) == refused
 
     rig.telegram.grow_files(50)
@@ -39,7 +39,7 @@ async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(rig: Rig) -> 
     photo = Upload(bytes(_MB), "a.png", "image/png")
     assert await answer_to(anna, chat, photo) == sentence("pictures.too_big")
     text = Upload(bytes(_MB), "a.txt", "text/plain")
-    refused = sentence("files.refused_too_big", name="a.txt", mb="5")
+    refused = sentence("files.refused_too_big", name="a.txt", mb="20")
     assert await answer_to(anna, chat, text) == refused
     rig.telegram.grow_files(0)
 

@@ -141,7 +141,7 @@ async def _short_messages(scene: Scene) -> None:
 
 
 async def _short_rows(scene: Scene) -> None:
-    expected = sentence("files.refused_too_long", name="rows.csv", mb="5")
+    expected = sentence("files.refused_too_long", name="rows.csv", mb="20")
     assert await _answered(scene, short_rows()) == expected
 
 

@@ -66,7 +66,7 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
         found = [Section(_flowing(text), f"page {n}") for n, text in enumerate(answer["pages"], 1)]
     else:
         if format_ == "csv":
-            content = _decoded(content).encode()
+            content = await asyncio.to_thread(lambda: _decoded(content).encode())
         answer = await _parsed(format_, content, limits)
         found = [Section(text, place) for place, text in answer["sections"]]
     if not any(section.text.strip() for section in found):
@@ -87,6 +87,8 @@ def format_of(name: str, mime_type: str) -> Format:
 
 
 def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
+    if len(content) > 4 * limits.chars:  # no character has more bytes
+        raise NotRead("too_long")
     text = _decoded(content)
     if len(text) > limits.chars:
         raise NotRead("too_long")

@@ -7,7 +7,7 @@ from bot.feature import Feature, Services
 from bot.reply.parts import Part
 from bot.telegram.errors import RefusalReason, Refused
 from bot.telegram.updates import IncomingMessage, Sender, SentFile
-from bot.turn.answer import FileSteps
+from bot.turn.answer import FileFetcher, FileSteps
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
@@ -49,15 +49,15 @@ class Filing:
     def __init__(self, memory: Memory, features: Sequence[Callable[[Services], Feature]]) -> None:
         self.files = Files()
         self.learned: list[Scope] = []
-        settings = Settings(max_document_mb=MAX_BYTES / 2**20)
-        services = services_of(memory, settings, self.files)
-        self.services = replace(services, learn=self.learned.append)
+        services = services_of(memory, Settings(), self.files)
+        files = FileFetcher(self.files, memory.scopes, MAX_BYTES)
+        self.services = replace(services, files=files, learn=self.learned.append)
         self.features = self.services.features
         self.features += [each(self.services) for each in features]
         self._steps = FileSteps(
             [step for each in self.features for step in each.file_steps.items()],
             Permits(1, memory.mailbox.wake),
-            services.files,
+            files,
             services.at_work,
             services.sentences,
         )
