@@ -101,11 +101,12 @@ def test_a_variable_that_resembles_a_setting_is_named(
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text(
-        "BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\nCACHE_MB=9\n"
+        "BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n"
+        "MAX_TURNS_PER_PERSON=9\n"  # a setting once, which resembles USER_TURNS_PER_MINUTE
     )
     assert unknown_names(Settings, str(file)) == [
         ("BOT_TOKEN", "did you mean TELEGRAM_BOT_TOKEN?"),  # PROMPT_TOKENS has more letters of it
-        ("CACHE_MB", "it is a constant now"),
+        ("MAX_TURNS_PER_PERSON", "it is 4 now"),
         ("OPENAI_URL", "did you mean OPENAI_BASE_URL?"),
     ]
 

@@ -239,6 +239,10 @@ def test_the_table_does_not_depend_on_the_machine(load: Loader) -> None:
     assert "| `ACCESS` | `open` | `open`, `ask`, `invite` |" in before
 
 
+def test_there_are_at_most_82_settings() -> None:
+    assert len(Settings.model_fields) <= 82  # only lowered
+
+
 def test_the_readmes_show_the_tables() -> None:
     of_config, ours = (ROOT / path / "README.md" for path in ("config", ""))
     assert settings_table(kind=Settings) in of_config.read_text("utf-8")
