@@ -20,8 +20,12 @@ FAKED = {
     "LD_PRELOAD": str(_LIBRARY),
     "FAKETIME_CACHE_DURATION": "1",
     "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    "FAKETIME_FORCE_MONOTONIC_FIX": "0",
 }
-"""The offset is read once a second. Reading it for each time of day takes ten times as long."""
+"""The offset is read once a second. Reading it for each time of day takes ten times as long.
+
+The "fix" is for old C libraries. With it, threads that wait for Python's lock do not sleep.
+"""
 MISSING = "" if _LIBRARY else "libfaketime is not installed"
 
 _MINUTES, _HOURS = 5 * 60, 3 * 3600
