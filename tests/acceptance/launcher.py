@@ -32,22 +32,18 @@ from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
 from memory.learning import vectors
 from memory.store.store import script_names, source
-from memory.text.tokens import TokenCounter
+from memory.text import tokens
 from memory.text.untrusted_text import escaped
 from tests.acceptance.forked import READY
 from tests.acceptance.local_sites import read_local_sites_only
 
 _IMPORTED_LATE = (
     "anyio._backends._asyncio",
-    "bot.commands.used_memories",
-    "httpcore2",
-    "memory.search.hybrid",
     "numpy.ma",
     "openai.lib.streaming.chat",
     "openai.resources.chat.completions",
     "openai.resources.embeddings",
     "uvicorn.lifespan.off",
-    "uvicorn.protocols.http.httptools_impl",
     "uvloop",
 )
 """What libraries import only when a bot starts or answers first."""
@@ -59,7 +55,7 @@ _MAX_BYTES = 2**16
 def serve(path: str) -> None:
     """Answer start requests on a unix socket until standard input closes after the tests."""
     _read_once()
-    asyncio.run(TokenCounter.load())
+    asyncio.run(tokens.TokenCounter.load())
     vectors._TOGETHER = 2  # tests wait for the vectors of each turn
     Catalogue().meaning("")  # reads all languages
     trusted()
@@ -151,11 +147,13 @@ def _set_no_menus() -> None:
 
 
 def _forget_our_modules() -> None:
-    """Have the product imported again, from this folder."""
+    """Have the product imported again, from this folder; the vocabulary takes longer to read."""
+    vocabulary = {name: vars(tokens)[name] for name in ("_load", "_VOCABULARY")}
     for name in [*sys.modules]:
         if name.partition(".")[0] in ("bot", "memory", "config"):
             del sys.modules[name]
     sys.path.insert(0, str(Path.cwd()))
+    vars(import_module(tokens.__name__)).update(vocabulary)
 
 
 def _become_a_bot(environment: dict[str, str], command: list[str], output: int) -> NoReturn:
