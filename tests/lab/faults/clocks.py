@@ -20,12 +20,9 @@ FAKED = {
     "LD_PRELOAD": str(_LIBRARY),
     "FAKETIME_CACHE_DURATION": "1",
     "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    "FAKETIME_FORCE_MONOTONIC_FIX": "0",
+    "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # for old C libraries: threads spin that wait for a lock
 }
-"""The offset is read once a second. Reading it for each time of day takes ten times as long.
-
-The "fix" is for old C libraries. With it, threads that wait for Python's lock do not sleep.
-"""
+"""The offset is read once a second. Reading it for each time of day takes ten times as long."""
 MISSING = "" if _LIBRARY else "libfaketime is not installed"
 
 _MINUTES, _HOURS = 5 * 60, 3 * 3600
