@@ -25,7 +25,7 @@ from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import RENEWALS, TurnStore
 from memory.scopes.history import HistoryParts
 from memory.search.embeddings import load_index
-from memory.store.errors import LeaseLost, StoreError
+from memory.store.errors import LeaseLost, StoreError, StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
@@ -152,8 +152,9 @@ class TurnWorker:
 
         A worker that is cancelled, or that is stopping, hands an open turn over. A turn
         that a person stopped ends here, because only this process knows what they saw of it.
+        A turn that cannot reach the store, as in a failover, does not wait for its lease once.
         """
-        conversation = Scope(wake_up.tag)
+        conversation, resumed = Scope(wake_up.tag), ""
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
         with self.turns.signals.heard(conversation) as signal:
             while True:
@@ -161,7 +162,13 @@ class TurnWorker:
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
                 try:
                     while not isinstance(step, NoTurn):
-                        step = await self._run(step, wake_up, signal)
+                        try:
+                            step = await self._run(step, wake_up, signal)
+                        except StoreUnavailable:
+                            if resumed == step.id:  # its lease runs out: that is an attempt
+                                raise
+                            resumed = step.id
+                            step = await self._end_interrupted(step)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
                         await self.turns.hand_over(step.lease)
@@ -217,6 +224,25 @@ class TurnWorker:
                 return NoTurn("failed")
             finally:
                 await self.permits.end(opened.run)
+
+    async def _end_interrupted(self, opened: OpenTurn) -> NoTurn:
+        """Give the lease of a run back that could not reach the store, as soon as that answers.
+
+        The turn is taken again under a new fence, which refuses what this run has sent and comes
+        late. Raise `StoreError` when the lease is over.
+        """
+        loop, conversation = asyncio.get_running_loop(), opened.lease.conversation
+        self.histories.scopes.drop(conversation)  # a failover may have lost what we have read
+        ends_at = loop.time() + self.turns.lease_s
+        while True:
+            await asyncio.sleep(_PAUSE_S)
+            try:
+                await self.turns.hand_over(opened.lease)
+            except StoreUnavailable:
+                if loop.time() >= ends_at:
+                    raise
+            else:
+                return NoTurn("lost")
 
     async def _defer(self, opened: OpenTurn) -> NoTurn:
         """Leave a turn for later, or one of a newer release to another worker."""

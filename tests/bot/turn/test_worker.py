@@ -446,17 +446,21 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
     assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2])]
 
 
-async def test_a_turn_that_could_not_reach_the_store_begins_again_when_its_lease_ends(
-    rig: Rig,
+async def test_a_turn_that_could_not_reach_the_store_goes_on_once_before_its_lease_ends(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+
     async def fail(_: OpenTurn) -> Committed:
         raise StoreUnavailable("away")
 
-    rig.runner.script = [fail]
+    rig.runner.script = [fail, fail]
     async with rig.working():
         await put(rig.memory, 1)
-        turn = await rig.runner.begun(2)
+        first, again, turn = [await rig.runner.begun(number) for number in (1, 2, 3)]
         await rig.until_acknowledged(1)
+    assert again.lease.token != first.lease.token
+    assert again.attempts == 1
     assert (turn.attempts, rig.ready_queue.acknowledged[0].deliveries) == (2, 2)
     assert (turn.failures, turn.error) == (0, "")
 
