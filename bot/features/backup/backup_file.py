@@ -127,19 +127,21 @@ class BackupWriter:
     def __exit__(
         self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
     ) -> None:
-        with self._file:
-            if kind is None:
-                self._write_chunk(is_last=True)
-                self._file.flush()
-                os.fsync(self._file.fileno())
-        if kind is not None:
+        try:
+            with self._file:
+                if kind is None:
+                    self._write_chunk(is_last=True)
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
+                    self._partial.replace(self._path)
+        finally:
             self._partial.unlink(missing_ok=True)
-            return
-        self._partial.replace(self._path)
 
     def _write_chunk(self, *, is_last: bool) -> None:
         content = zlib.compress(bytes(self._waiting), 6)
         sealed = self._seal.seal(content, self._number, is_last=is_last)
+        if len(self._waiting) > _MAX_OPEN_BYTES or len(sealed) > _MAX_SEALED_BYTES:
+            raise BackupRefused("one value in the store is too large for a backup")
         self._file.write(len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
         self._number += 1
         self._waiting.clear()

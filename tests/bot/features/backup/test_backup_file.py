@@ -146,11 +146,14 @@ def test_a_backup_that_fails_leaves_the_former_file_as_it_was(tmp_path: Path) ->
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
-def test_a_compressed_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 1_000)
+def test_a_compressed_bomb_is_refused_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "backup")
+    monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 1_000)
     with pytest.raises(BackupRefused, match="damaged"):
         read(path, "")
+    with pytest.raises(BackupRefused, match="too large"):  # nobody could restore it
+        write(tmp_path / "larger")
+    assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
 @pytest.mark.parametrize(
