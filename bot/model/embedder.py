@@ -138,7 +138,7 @@ def _unit_rows(given: Mapping[int, object], count: int, dimensions: int | None) 
         raise ModelError(f"{rows.shape[1]} dimensions, {dimensions} asked for")
     # A server that ignores `dimensions` sends more; the first of them are good vectors too.
     rows = rows[:, :dimensions]
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    norms = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)  # no square overflows
     unit: Vectors = np.zeros((count, rows.shape[1]), np.float32)
     unit[list(given)] = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit

@@ -11,6 +11,8 @@ from itertools import chain, repeat
 
 import pytest
 
+from bot.features.drawing.feature import Drawer
+from bot.features.voice.servers import Transcriber
 from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.embedder import OpenAIEmbedder
@@ -211,6 +213,39 @@ async def test_an_answer_that_is_not_streamed_is_bounded(name: str) -> None:
         with pytest.raises(EmbeddingsUnavailable):
             await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
     assert server.sent_bytes < len(server.requests) * 12 * MB
+
+
+async def test_a_vector_of_numbers_whose_squares_overflow_keeps_its_direction() -> None:
+    """It became zeros, which count as embedded and are never found."""
+    body = b'{"data": [{"index": 0, "embedding": [3e38, 3e38, 0, 0]}]}'
+    async with (
+        serving(lambda: [body], JSON) as server,
+        open_client(base_url(server), None, 5) as client,
+    ):
+        [row] = await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
+    assert row.tolist() == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])
+
+
+@pytest.mark.parametrize("text", [b"null", b"5", b'{"a": 1}', b'["a"]'])
+async def test_a_transcript_that_is_no_text_is_refused(text: bytes) -> None:
+    """The person seemed to have said "None"."""
+    async with (
+        serving(lambda: [b'{"text": ' + text + b"}"], JSON) as server,
+        open_client(base_url(server), None, 5) as client,
+    ):
+        with pytest.raises(NotAModel):
+            await Transcriber(client, "m", LIMIT_S).words(b"OggS", "ogg")
+
+
+@pytest.mark.parametrize("drawn", [b"null", b'""', b'"PHN2Zz4="', b'"AAAA"'])
+async def test_a_drawing_that_is_no_picture_is_refused(drawn: bytes) -> None:
+    """The model was told that it is drawn, and a file of unknown kind was sent."""
+    async with (
+        serving(lambda: [b'{"data": [{"b64_json": ' + drawn + b"}]}"], JSON) as server,
+        open_client(base_url(server), None, 5) as client,
+    ):
+        with pytest.raises(NotAModel):
+            await Drawer(client, "m", LIMIT_S).picture("a dragon")
 
 
 @pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])

@@ -26,6 +26,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.wire import list_of, object_of, usage_of
+from bot.parsing.pictures import format_by_signature
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
@@ -79,9 +80,12 @@ class Drawer:
                 drawn = object_of(list_of(fields["data"])[0])
                 call.usage += usage_of(fields.get("usage") or {}, "input", "output")
                 call.usage += Usage(drawn_images=1)
-                return b64decode(str(drawn["b64_json"]), validate=True)
+                picture = b64decode(str(drawn["b64_json"]), validate=True)
             except (*UNREADABLE, KeyError, AnswerIncomplete) as error:
                 raise NotAModel(type(error).__name__) from error
+            if format_by_signature(picture) is None:
+                raise NotAModel("no picture")
+            return picture
 
     async def _posted(self, body: dict[str, object]) -> bytes:
         """Ask for the picture itself: some models send an address if they are not asked for it.

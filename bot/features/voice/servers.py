@@ -73,7 +73,8 @@ class Transcriber:
                 body = await self.client.post_whole(Post(_PATH, fields, file=file), _MAX_BYTES)
             try:
                 answer = object_of(orjson.loads(body))
-                text = str(answer["text"])
+                if not isinstance(text := answer["text"], str):
+                    raise NotAModel("no text")
                 used = object_of(answer.get("usage") or {})
                 call.usage += usage_of(used, "input", "output")
                 billed_s = used.get("seconds")
