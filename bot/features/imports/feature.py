@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import unescape
 from itertools import chain, count, islice
+from typing import Any
 
 import orjson
 import structlog
@@ -195,8 +196,9 @@ class Importing:
 
     async def _selected(self, sent: IncomingMessage, file: SentFile, fetched: Fetched) -> Selection:
         here, content = fetched.here, fetched.content
-        listed = file.pasted or _list_in(file, content)
-        answer = read_list(listed, sent.sent_at) if listed else await read_export(content)
+        # A list may have 130,000 lines.
+        listed = await asyncio.to_thread(_facts_of, file, content, sent.sent_at)
+        answer = listed or await read_export(content)
         if not answer["talks"]:
             raise NotRead("nothing_to_import")
         stored = documents(here)
@@ -211,6 +213,12 @@ class Importing:
         if found.beyond and not found.passages:
             raise NotRead("full")
         return found
+
+
+def _facts_of(file: SentFile, content: bytes, at: float) -> dict[str, Any] | None:
+    """Return the facts of a list, None for an export; raise `NotRead`."""
+    listed = file.pasted or _list_in(file, content)
+    return read_list(listed, at) if listed else None
 
 
 def _list_in(file: SentFile, content: bytes) -> str:

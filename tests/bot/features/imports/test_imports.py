@@ -2,11 +2,13 @@
 
 import json
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
+from typing import Any
 
 import orjson
 import pytest
@@ -15,7 +17,7 @@ from bot.features.documents.feature import feature as documents
 from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.features.imports.feature import _examples
 from bot.features.imports.feature import feature as imports
-from bot.features.imports.selection import Selection
+from bot.features.imports.selection import Selection, read_list
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
 from memory import documents as stored
@@ -202,6 +204,23 @@ async def test_a_pasted_list_is_stored_once_as_a_memory_for_each_line(importer: 
     assert importer.files.requested == []
     in_group = replace(pasted("I am vegan."), is_group=True)
     assert "in our private chat" in (await importer.take(in_group))[0].text
+
+
+async def test_a_list_is_read_beside_the_loop(
+    importer: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """33,000 lines took 0.13 s of the loop."""
+    threads = []
+
+    def noted(pasted: str, at: float) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return read_list(pasted, at)
+
+    monkeypatch.setattr("bot.features.imports.feature.read_list", noted)
+    file = SentFile("", "/import", "", 9, pasted="- I am vegan.", read_as="import")
+    await importer.take(replace(importer.sent(""), file=file))
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 LIST = b"""# What you know of me
