@@ -1,11 +1,14 @@
 """Each hint comes at its moment, once, and at most one a week."""
 
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any
+
+import pytest
 
 from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
-from bot.features.hints.feature import HintNote
+from bot.features.hints.feature import HintNote, feature
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Replaced, Sender
 from bot.turn.request import Request
@@ -15,7 +18,9 @@ from memory.message import Message
 from memory.queue.open_turn import Run
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
+from tests.bot.features.services import services_of
 from tests.memory.turns import ANN
+from tests.settings import Settings
 
 HOUR, DAY = 3_600, 86_400
 HERE = Scope.of_chat(ANN)
@@ -69,6 +74,19 @@ async def test_the_third_message_brings_the_voice_hint_once(memory: Memory) -> N
 async def test_without_a_transcriber_nobody_hears_of_voice(memory: Memory) -> None:
     talk = Talk(memory, listens=False)
     assert [await talk.hint(text) for text in ("One", "Two", "Three", "Four")] == [""] * 4
+
+
+@pytest.mark.parametrize(("model", "hears"), [("ear", True), ("ear", False), ("off", True)])
+def test_the_bot_listens_only_with_a_transcriber_and_models_that_hear(
+    memory: Memory, model: str, *, hears: bool
+) -> None:
+    services = services_of(memory, Settings.model_validate({"transcription_model": model}))
+    built = feature(replace(services, models=replace(services.models, hears=hears)))
+    [below] = built.notes
+    assert isinstance(below, MethodType)
+    note = below.__self__
+    assert isinstance(note, HintNote)
+    assert note.listens is (model == "ear" and hears)
 
 
 async def test_who_has_sent_a_voice_message_knows_it(memory: Memory) -> None:

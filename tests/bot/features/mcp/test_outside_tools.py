@@ -8,8 +8,10 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import orjson
 import pytest
@@ -36,6 +38,7 @@ from bot.features.mcp.outside_server import (
     _LARGE,
     MAX_BYTES,
     OutsideServer,
+    _BoundedStream,
     _Connection,
 )
 from bot.features.mcp.settings import McpServer
@@ -441,6 +444,56 @@ async def test_an_answer_is_cut_to_what_we_use_and_each_tool_is_checked_alone() 
         outside = OutsideServer(McpServer("shop", f"{server.url}/mcp"), 30)
         assert [each.name for each in await outside.list_tools(1_000)] == good[:253]
         assert (await outside.call("order", {})).split() == ["a"] * 1_000
+
+
+async def test_an_answer_in_pieces_of_one_byte_is_read() -> None:
+    """Each of them is counted as a value, too."""
+    results: dict[str, object] = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "serverInfo": {"name": "shop", "version": "1"},
+        },
+        "tools/call": {"content": [{"type": "text", "text": "ein Stück " * 50}]},
+    }
+
+    async def answer(request: Request) -> Response:
+        asked = await request.json()
+        result = results.get(asked["method"])
+        said = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
+        body = orjson.dumps({"jsonrpc": "2.0", "id": asked.get("id"), **said})
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for byte in body:
+                yield bytes([byte])
+
+        return StreamingResponse(pieces(), media_type="application/json")
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["POST"])])
+    async with DroppingServer(app) as server:
+        outside = OutsideServer(McpServer("shop", f"{server.url}/mcp"), 30)
+        assert await outside.call("price", {}) == "ein Stück " * 50
+
+
+async def test_others_go_on_while_many_small_pieces_come_at_once() -> None:
+    read, at = 0, []
+
+    class Pieces(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for _ in range(1_000):
+                yield b"a"
+
+    async def reading() -> None:
+        nonlocal read
+        async for _ in _BoundedStream(Pieces(), _Connection()):
+            read += 1
+
+    task = asyncio.create_task(reading())
+    while not task.done():
+        await asyncio.sleep(0)
+        at.append(read)
+    assert read == 1_000
+    assert max(after - before for before, after in pairwise(at)) == 100
 
 
 async def test_each_large_answer_gives_its_slot_back(
