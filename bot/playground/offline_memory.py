@@ -11,7 +11,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -22,13 +22,23 @@ from typing import Any
 import orjson
 
 from bot.model.call import ModelObserver, Post, WhichModel
-from bot.playground.offline_quotes import SAID, SAYS, Quotes, Remembered, corrects, only_asks
+from bot.playground.offline_quotes import (
+    SAID,
+    SAYS,
+    Quotes,
+    Remembered,
+    corrects,
+    tells_nothing,
+)
 from memory.text.internal_model import AnswerShape
 
 _QUESTION = re.compile(r"[?？؟]\s*$")
 _ASKED = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RANGE = re.compile(r"^## (\w+): learns from messages (\d+) to (\d+)$", re.MULTILINE)
 _MAX_CHARS = 200
+_SENTENCE = re.compile(r"(?<=[.!?؟])\s+(?!\d|[a-zа-я])")
+_MAX_READ, _MAX_FACTS = 1_000, 5
+"""Characters of a message that teach facts, and how many facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +86,8 @@ def said_in(content: str, part: str) -> list[Said]:
 
 def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]]:
     """Return what people said about themselves; what is corrected is replaced."""
-    told = [
-        each
-        for each in said
-        if each.by_person
-        and len(each.text) <= _MAX_CHARS
-        and not each.is_untrusted
-        and SAID["about_me"].search(each.text)
-        and not _asks(each.text)
-        and not begins_with_wish(each.text)
-        and not SAID["forget"].search(each.text)
-    ]
+    own = (each for each in said if each.by_person and not each.is_untrusted)
+    told = [replace(each, text=fact) for each in own for fact in _told(each.text)]
     facts = []
     for at, each in enumerate(told):
         fact = fact_part(each.text, each.number, changes=bool(SAID["changes"].search(each.text)))
@@ -94,6 +95,24 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
         if not any(corrects(later.text, each.text) for later in told[at + 1 :]):
             facts.append(fact)
     return facts
+
+
+def _told(text: str) -> list[str]:
+    """Return the sentences of a text that tell of the person, each with what goes on about it.
+
+    A text that begins with a wish, or that is one clause with a question, tells nothing.
+    """
+    told: list[str] = []
+    if begins_with_wish(text) or SAID["forget"].search(text):
+        return told
+    for each in _SENTENCE.split(text[:_MAX_READ]):
+        if _asks(each):
+            break
+        if SAID["about_me"].search(each):
+            told.append(each)
+        elif told:
+            told[-1] += f" {each}"
+    return [each for each in told if len(each) <= _MAX_CHARS][:_MAX_FACTS]
 
 
 def fact_part(text: str, message: int, *, changes: bool) -> dict[str, object]:
@@ -122,7 +141,7 @@ def _state(said: list[Said]) -> dict[str, object]:
 
 
 def _asks(text: str) -> bool:
-    return bool(_QUESTION.search(text)) or only_asks(text)
+    return bool(_QUESTION.search(text)) or tells_nothing(text)
 
 
 def _is_open(asked: str, answer: str, since: list[Said]) -> bool:
@@ -182,26 +201,32 @@ class _Wishes:
         self.wish, self._verb = find(table["wish"]), find(table.get("verb", "(?!)"))
         self._task, self._to = find(table["task"]), find(rf"[\s,]*(?:{table['to']})?")
         self._begin, self._end = find(rf"(?:{time})(?!\w)"), find(rf"[\s,]+(?:{time})\s*\Z")
-        self._at = find(table["at"])
+        self._unread = find(rf"{table['at']}|(?:{table['on']})(?:the )?\d")
 
     def read(self, text: str, now: datetime) -> dict[str, str | int]:
         """Return the arguments of `set_reminder`, none if the text is no wish with a time."""
-        is_wish = self.wish.search(text) is not None
-        what = self._after_to(self._verb.sub(" ", self.wish.sub(" ", text)))
         said: dict[str, str] = {}
-        while found := self._begin.match(what):
-            said |= {name: each for name, each in found.groupdict().items() if each}
-            what = self._after_to(what[found.end() :])
+        first = self._without_times(text, said)  # "tomorrow at 9 remind me to ..."
+        is_wish = self.wish.search(first) is not None
+        what = self._without_times(self._verb.sub(" ", self.wish.sub(" ", first)), said)
         is_open = is_wish and not said.keys() & {"unit", "hour"}
         while is_open and (found := self._end.search(what)):
             said = {name: each for name, each in found.groupdict().items() if each} | said
             what = what[: found.start()]
         is_asked = is_wish or ("again" in said and self._task.search(what))
-        # "At half past six" may be said in a way that is not listed: then it is asked again.
-        if not is_asked or not what or not said or self._at.match(what):
+        # A time or a date may be said in a way that is not listed: then it is asked again.
+        if not is_asked or not what or not said or self._unread.match(what):
             return {}
         when = self._when({name: each.lower() for name, each in said.items()}, now)
         return {"text": what, **when, **({} if is_wish else {"is_task": True})} if when else {}
+
+    def _without_times(self, text: str, said: dict[str, str]) -> str:
+        """Return a text without the times at its beginning, which are added to `said`."""
+        text = self._after_to(text)
+        while found := self._begin.match(text):
+            said |= {name: each for name, each in found.groupdict().items() if each}
+            text = self._after_to(text[found.end() :])
+        return text
 
     def _after_to(self, text: str) -> str:
         found = self._to.match(text)

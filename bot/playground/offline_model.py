@@ -19,6 +19,7 @@ import orjson
 from bot.model.call import ModelReply, ModelRequest, PromptMessage, live_observer
 from bot.playground.offline_memory import begins_with_wish, reminder_in
 from bot.playground.offline_quotes import (
+    MEANINGS,
     NUMBER,
     SAID,
     SAYS,
@@ -42,6 +43,7 @@ from memory.search.words import CLAIMED_BY, LANGUAGES, asked_words_of, script_of
 PICTURE_QUESTION, PAGE_QUESTION = "What does it show?", "What does the page say?"
 """What features ask about pictures."""
 _PHOTO_MARK = "[photo]"
+_UNSEEN = re.compile(r"\[attached [a-z ]+: you cannot see or hear it\] ")
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _WORD_WITH_SPACE = re.compile(r"\s*\S+\s*")
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
@@ -72,12 +74,11 @@ class OfflineQuestion:
         calls = {call.id: call for message in messages for call in message.tool_calls}
         results = [each for each in messages[start:] if each.role == "tool"]
         content = asked.content[memory.end() :] if memory else asked.content
-        text = content.replace(_PHOTO_MARK, "").strip()
-        name, _, said = text.partition(": ")
-        text = said if name in writers else text
+        text = _without_name(_UNSEEN.sub("", content).replace(_PHOTO_MARK, "").strip(), writers)
         self.text = text if len(text) <= _MAX_READ else f"{text[:_MAX_READ]} {text[-_MAX_END:]}"
         self.memory = memory[1] if memory else ""
         self.earlier = _kept(messages[:start])
+        self._said = {_without_name(each, writers) for each in self.earlier}
         self.results = [(calls[each.tool_call_id], each.content) for each in results]
         self.is_first = all(each.role != "assistant" or each.tool_calls for each in messages)
         self.pictures = asked.pictures
@@ -93,8 +94,13 @@ class OfflineQuestion:
     def memories(self, found: str = "") -> list[Remembered]:
         """Return what the memory section, the results `found` and the window remember."""
         section = [*remembered(self.memory), *remembered(found)]
-        unique = {each.text: each for each in section if each.text not in self.earlier}
+        unique = {each.text: each for each in section if each.text not in self._said}
         return [*unique.values(), *(Remembered("earlier", "", each) for each in self.earlier)]
+
+
+def _without_name(text: str, writers: Collection[str]) -> str:
+    name, _, said = text.partition(": ")
+    return said if name in writers else text
 
 
 def _kept(messages: Sequence[PromptMessage]) -> list[str]:
@@ -102,7 +108,7 @@ def _kept(messages: Sequence[PromptMessage]) -> list[str]:
     said: list[str] = []
     for each in messages:
         if each.role == "user":
-            said.append(each.content)
+            said.append(_UNSEEN.sub("", each.content))
         elif each.content in _FORGOT:
             memories = [Remembered("fact", "", text) for text in said]
             forgotten = {memory.text for memory in _unwanted(said[-1], memories)}
@@ -156,7 +162,8 @@ class OfflineChatModel:
         if question.pictures and not question.text:
             paragraphs.append(says["caption"])
         elif not asks_who:
-            paragraphs.append(next(filter(None, _answers(question)), ""))
+            said = next(filter(None, _answers(question)), "")
+            paragraphs += [said] * (said != QUESTION_ALONE or not paragraphs)
         reply = ModelReply("\n\n".join(paragraphs), (), "stop")
         await self._write(reply)
         return reply
@@ -213,10 +220,11 @@ def _answers(question: OfflineQuestion) -> Iterator[str]:
         yield says["when"]
     if question.asks:
         yield _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else says["unknown"])
-    yield _looked_up(question) or says["noted"].format(short(text, 120))
+    noted = [says["noted"].format(short(text, 120)), *quoted(_files(question), question.language)]
+    yield _looked_up(question) or "\n".join(noted)
 
 
-_SMALL_TALK = ("greeting", "thanks", "fine", "bye", "nod", "wrong")
+_SMALL_TALK = ("cancel", "forget_what", "greeting", "thanks", "fine", "bye", "nod", "wrong")
 """What needs no memory to be answered: names of patterns and of sentences."""
 
 
@@ -235,8 +243,15 @@ def _all_known(question: OfflineQuestion) -> str:
 
 def _unwanted(wish: str, memories: Sequence[Remembered]) -> list[Remembered]:
     """Return what a wish to forget is about, none if that is not sure."""
-    is_wish = SAID["forget"].search(wish)
+    is_wish = SAID["forget"].search(wish) and not SAID["cancel"].fullmatch(wish.strip())
     return Quotes(SAID["forget"].sub(" ", wish), memories).sure if is_wish else []
+
+
+def _files(question: OfflineQuestion) -> list[Remembered]:
+    """Return the beginning of a file that came with a text: it shares no word with the text."""
+    words = set(meanings(question.text))
+    passages = [each for each in remembered(question.memory) if each.kind == "passage"]
+    return passages[:1] if all(words.isdisjoint(meanings(each.text)) for each in passages) else []
 
 
 def _looked_up(question: OfflineQuestion) -> str:
@@ -329,7 +344,12 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
 def spoken_in(texts: Sequence[str]) -> str:
     """Return the language of `SAYS` that the first text is in, or the next one that tells it."""
     votes = [
-        Counter(c for word in words_of(t) for c in CLAIMED_BY.get(word, ()) if c in SAYS)
+        Counter(
+            c
+            for word in words_of(t)
+            for c in SAYS
+            if c in CLAIMED_BY.get(word, ()) or (c, f"={word}") in MEANINGS.of_stem
+        )
         for t in texts
     ]
     for each in filter(None, votes):

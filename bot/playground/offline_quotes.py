@@ -81,7 +81,7 @@ class Remembered:
     @property
     def is_answer(self) -> bool:
         """Whether it can be quoted: somebody said it, it holds, and it does not only ask."""
-        is_statement = not (only_asks(self.text) or SAID["forget"].search(self.text))
+        is_statement = not (tells_nothing(self.text) or SAID["forget"].search(self.text))
         return self.by_person and is_statement and not _ENDED.search(self.text)
 
     def beside(self, tells: "Callable[[Remembered], bool]") -> "Remembered | None":
@@ -92,11 +92,11 @@ class Remembered:
         return next(filter(tells, others), next(iter(others), None))
 
 
-def only_asks(text: str) -> bool:
-    """Return whether a text is a question, with its mark or as one clause that begins like one."""
+def tells_nothing(text: str) -> bool:
+    """Return whether a text is a nod, or a question: with its mark, or a clause that begins so."""
     begins = SAID["question"].match(text) and not SAID["tells"].match(text)
     is_short = _CLAUSE.fullmatch(text) and len(words_of(text)) <= _MAX_ASKING_WORDS
-    return bool((begins and is_short) or _ASKS.fullmatch(text))
+    return bool((begins and is_short) or _ASKS.fullmatch(text) or SAID["nod"].fullmatch(text))
 
 
 def remembered(section: str) -> list[Remembered]:
@@ -272,7 +272,7 @@ def short(text: str, max_chars: int = 300) -> str:
     return text if len(text) <= max_chars else f"{text[:max_chars].rstrip()} …"
 
 
-_CODES = ("en", "de", "ru", "es", "fa", "fr")
+_CODES = ("en", "de", "ru", "es", "fa", "fr", "it", "pt", "uk", "id", "tr")
 _NAME = "~"
 NUMBER = "?"
 """What a question for a number asks for, and what a text with a number has."""
@@ -334,15 +334,15 @@ class _Meanings:
         return {}
 
 
-_MEANINGS = _Meanings()
-_PHRASES = re.compile(rf"\b(?:{'|'.join(map(re.escape, _MEANINGS.phrases))})\b")
+MEANINGS = _Meanings()
+_PHRASES = re.compile(rf"\b(?:{'|'.join(map(re.escape, MEANINGS.phrases))})\b")
 
 
 def content_words(text: str) -> list[str]:
     """Return the folded words of `text` in order, without words that carry no meaning."""
     words = words_of(text)
     spoken = {*languages_of(words, {}).values()} & SAYS.keys() or {*_CODES}
-    empty = _MEANINGS.empty.union(*(FUNCTION_WORDS[code] for code in spoken))
+    empty = MEANINGS.empty.union(*(FUNCTION_WORDS[code] for code in spoken))
     return [word for word in words if word not in empty]
 
 
@@ -358,7 +358,7 @@ def meanings(text: str) -> dict[str, str]:
     """
     words = words_of(text)
     joined = " ".join(words)
-    phrases = {found: _MEANINGS.phrases[found] for found in _PHRASES.findall(joined)}
+    phrases = {found: MEANINGS.phrases[found] for found in _PHRASES.findall(joined)}
     found = dict(_both(content_words(_PHRASES.sub(" ", joined))))
     has_number = NUMBER in found.values() or asks_when(text) or any(map(tells_time, words))
     told = {
@@ -379,7 +379,7 @@ def readable(wanted: dict[str, str], texts: Sequence[str]) -> dict[str, str]:
 
 def alike(meaning: str, language: str) -> list[str]:
     """Return the words of a meaning in one language, one of each stem; itself if it has none."""
-    return list(_MEANINGS.words[meaning, language].values()) or [meaning.removeprefix("=")]
+    return list(MEANINGS.words[meaning, language].values()) or [meaning.removeprefix("=")]
 
 
 def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -393,8 +393,8 @@ def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         clear = spoken.get(script)
         of_script = [code for code in _CODES if LANGUAGES[code].script == script]
         # A language that lists the word itself comes first ("habite" has the stem of "habitación").
-        of_script.sort(key=lambda code: (code, f"={word}") not in _MEANINGS.of_stem)
-        codes = [clear] if clear in _CODES else of_script
-        found = next(filter(None, (_MEANINGS.of(word, code) for code in codes)), {})
+        of_script.sort(key=lambda code: (code != clear, (code, f"={word}") not in MEANINGS.of_stem))
+        codes = [clear] if clear in _CODES[:6] else of_script  # the other lists are short
+        found = next(filter(None, (MEANINGS.of(word, code) for code in codes)), {})
         stemmed = stem(word, clear or codes[0]) if codes else word
         yield from (found or {stemmed: stemmed}).items()

@@ -314,6 +314,25 @@ async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> Non
     assert orjson.loads(reminder.arguments)["text"] == "row"
     noted = await model.complete(ModelRequest(prompt("Note: the boat is red"), TOOLS))
     assert noted.text == SAYS["en"]["noted"].format("Note: the boat is red")
+    recalled = "<memory>\n[today] Anna: My dog is Rex\n</memory>\n\nAnna: What is my dog called?"
+    asked = prompt(recalled, earlier=(PromptMessage("user", "Anna: My dog is Rex"),))
+    once = await model.complete(ModelRequest(asked, TOOLS, tool_choice="none"))
+    assert once.text.endswith("A little earlier: “Anna: My dog is Rex”")
+    assert once.text.count("Rex") == 1
+
+
+async def test_a_file_with_a_caption_is_quoted_and_a_mark_is_no_word_of_the_person() -> None:
+    came = "<memory>\nFrom documents:\n[gate.txt] The code is 5512.\n</memory>\n\nOur contract"
+    assert (await answer(prompt(came))).endswith("\nFrom gate.txt: “The code is 5512.”")
+    unseen = "[attached live photo: you cannot see or hear it] "
+    noted = SAYS["en"]["noted"].format("Our trip")
+    assert await answer(prompt(f"{unseen}Our trip")) == noted
+
+
+async def test_a_question_about_a_time_zone_needs_no_dots_below_the_first_words() -> None:
+    run = ran("set_reminder", '{"text":"row"}', "Asked: which time zone?")
+    said = await answer(prompt("Remind me tomorrow at 9 to row", *run, earlier=()))
+    assert said == INTRODUCTION
 
 
 async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
@@ -410,6 +429,14 @@ async def test_it_learns_facts_from_a_persons_own_statements() -> None:
     fact = {"text": "I live in Riga", "message": 1, "replaces": None, "repeats": None}
     fact["lasts"] = "changes"
     assert parts == {"facts": {"facts": [fact]}, "running_state": None, "synopses": None}
+
+
+async def test_each_sentence_of_a_person_teaches_a_fact_of_its_own() -> None:
+    said = "Hi there! My dog is called Rex. He is four. I live in Riga. And the weather is nice?"
+    line = orjson.dumps({"n": 1, "who": "Ann", "said": said}).decode()
+    parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{line}", SHAPE)
+    found = [each["text"] for each in parts["facts"]["facts"]]  # type: ignore[index]
+    assert found == ["My dog is called Rex. He is four.", "I live in Riga."]
 
 
 async def test_it_writes_a_narrative_of_the_dated_memories() -> None:
