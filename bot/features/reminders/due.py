@@ -59,7 +59,11 @@ class DueReminders:
         self._sentences = sentences
 
     async def message(self, item: WorkItem) -> Outbox | IncomingMessage:
-        """Return the reminder or the task, or that it was never agreed to in time."""
+        """Return the reminder or the task, or that it was never agreed to in time.
+
+        It does not count in the share that a member has of a group's answers: the request for it
+        did, and a reminder that is refused would be lost.
+        """
         if item.is_task and item.is_open:
             return message_of(item, self._reminders.now())
         say, part = self._sentences.say, Part(f"{SIGN}{item.text}")
