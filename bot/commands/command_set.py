@@ -75,6 +75,8 @@ class CommandSet:
                 keys.append("arguments.did_you_mean")
             elif words:
                 keys.append("arguments.words")
+            elif self._sentences.has(key := f"arguments.{command.name}"):
+                keys.append(key)
             values = {
                 "said": utf16_slice(said, 0, _MAX_SHOWN_UNITS),
                 "command": command.name,

@@ -43,6 +43,7 @@ UNDERSTOOD = {
     "operator again": ("mute apagar", "mute خاموش"),
     "Did you mean /mute on?": ("mute onn",),
     "Behind /mute I understand: on, off.": ("mute " + "o" * 4_000,),
+    "reply to it with /forget. /memory deletes": ("forget my address",),
     "Memory is off here:": ("memory aus", "memory выкл"),
     "don't share what they know": ("memory Themen  aus",),
     "no instructions here any more": ("instructions aus",),
