@@ -70,13 +70,8 @@ class CommandSet:
 
             log.info("argument not understood", command=command.name)
             near = nearest(said, words)
-            keys = ["arguments.unknown"]
-            if near:
-                keys.append("arguments.did_you_mean")
-            elif words:
-                keys.append("arguments.words")
-            elif self._sentences.has(key := f"arguments.{command.name}"):
-                keys.append(key)
+            more = "did_you_mean" if near else "words" if words else command.name
+            keys = filter(self._sentences.has, ("arguments.unknown", f"arguments.{more}"))
             values = {
                 "said": utf16_slice(said, 0, _MAX_SHOWN_UNITS),
                 "command": command.name,

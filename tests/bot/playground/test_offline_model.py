@@ -109,6 +109,8 @@ async def test_the_first_answer_after_a_tool_says_it_too() -> None:
     run = ran("current_time", "{}", "Monday")
     said = await answer(prompt("Which day is today?", *run, earlier=()))
     assert said == f"{INTRODUCTION}\n\nMy clock says: Monday"
+    asked = ran("set_reminder", '{"text":"row"}', "Asked: which time zone?")
+    assert await answer(prompt("Remind me at 9 to row", *asked, earlier=())) == INTRODUCTION
 
 
 @pytest.mark.parametrize("line", NEWCOMER["clock"].strip().splitlines())
@@ -327,12 +329,6 @@ async def test_a_file_with_a_caption_is_quoted_and_a_mark_is_no_word_of_the_pers
     unseen = "[attached live photo: you cannot see or hear it] "
     noted = SAYS["en"]["noted"].format("Our trip")
     assert await answer(prompt(f"{unseen}Our trip")) == noted
-
-
-async def test_a_question_about_a_time_zone_needs_no_dots_below_the_first_words() -> None:
-    run = ran("set_reminder", '{"text":"row"}', "Asked: which time zone?")
-    said = await answer(prompt("Remind me tomorrow at 9 to row", *run, earlier=()))
-    assert said == INTRODUCTION
 
 
 async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
