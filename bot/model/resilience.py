@@ -49,6 +49,7 @@ class CircuitBreaker:
 
     A failure opens it: the model rests for `first_s` seconds, then twice as long each time, up to
     `max_s`. After a rest one request at a time probes the model. One answer closes the circuit.
+    Every attempt that was begun has to be ended.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -80,10 +81,9 @@ class CircuitBreaker:
         self._probe = Attempt(now, is_probe=True)
         return self._probe
 
-    def answered(self, attempt: Attempt) -> bool:
+    def answered(self) -> bool:
         """Close the circuit; return whether it was open."""
         was_open = self.is_open
-        self.abandoned(attempt)
         self._failures = 0
         self.silence.clear()
         return was_open
@@ -99,13 +99,12 @@ class CircuitBreaker:
         doublings = min(self._failures - 1, _MAX_DOUBLINGS)
         rest_s = min(self.first_s * 2.0**doublings, max_s or self.max_s)
         self._until = max(self._until, attempt.began + rest_s)
-        self.abandoned(attempt)
         if in_silence:
             self.silence.set()
         return rest_s
 
-    def abandoned(self, attempt: Attempt) -> None:
-        """Note that an attempt ended; without a result, it changes nothing else."""
+    def ended(self, attempt: Attempt) -> None:
+        """Note that an attempt is over, whether or not it had a result."""
         if attempt is self._probe:
             self._probe = None
 
@@ -199,14 +198,14 @@ class ModelCondition:
             with self.noted():
                 yield
             self._doubts = 0
-            if self.breaker.answered(attempt):
+            if self.breaker.answered():
                 log.info("model on again", part=self.part)
         except ModelError as error:
             if self._note_failure(attempt, error):
                 raise Resting(type(error).__name__, self.breaker.rests_s) from error
             raise
         finally:
-            self.breaker.abandoned(attempt)
+            self.breaker.ended(attempt)
 
     def _note_failure(self, attempt: Attempt, cause: ModelError) -> bool:
         """Return whether the model failed for everybody, and not only for this conversation."""
@@ -218,7 +217,7 @@ class ModelCondition:
             is_one_call = cause.may_concern_messages
         self._doubts += 1 if is_one_call else _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
         if self._doubts < _MAX_DOUBTS:
-            self.breaker.answered(attempt)
+            self.breaker.answered()
             return False
         max_s = _MAX_OUTAGE_REST_S if is_outage else _MAX_REST_S
         rest_s = self.breaker.failed(attempt, in_silence=False, max_s=max_s)
@@ -286,15 +285,15 @@ class Resilient(Generic[_Model]):
                 rest_s = self.breaker.failed(attempt, in_silence=error.code == "timeout")
                 log.warning("first model rests", reason=str(error), seconds=rest_s)
             else:
-                self._note_answer(attempt)
+                self._note_answer()
             raise
         finally:
-            self.breaker.abandoned(attempt)
-        self._note_answer(attempt)
+            self.breaker.ended(attempt)
+        self._note_answer()
         return answer
 
-    def _note_answer(self, attempt: Attempt) -> None:
-        if self.breaker.answered(attempt):
+    def _note_answer(self) -> None:
+        if self.breaker.answered():
             log.info("first model answered again")
 
     async def _wait_for(self, first: "asyncio.Task[_Answer]", attempt: Attempt) -> None:

@@ -190,8 +190,8 @@ class SpokenAnswers:
             log.warning("answer not spoken", **reason_of(error))
             return b""
         finally:
-            self._breaker.abandoned(attempt)
-        self._breaker.answered(attempt)
+            self._breaker.ended(attempt)
+        self._breaker.answered()
         return sound
 
 

@@ -283,13 +283,13 @@ def begun(breaker: CircuitBreaker) -> Attempt:
 def test_rests_grow_from_2_to_40_seconds(breaker: CircuitBreaker, clock: SimulatedClock) -> None:
     pauses = []
     for _ in range(8):
-        breaker.failed(begun(breaker), in_silence=False)
-        failed_at = clock.now
-        while breaker.begin() is None:
+        attempt, failed_at = begun(breaker), clock.now
+        breaker.failed(attempt, in_silence=False)
+        breaker.ended(attempt)
+        while (probe := breaker.begin()) is None:
             clock.now += 1
-        # The loop has begun an attempt; it is abandoned, and the next one fails.
         pauses.append(clock.now - failed_at)
-        breaker.abandoned(breaker._probe or Attempt(0, is_probe=True))
+        breaker.ended(probe)  # without a result; the next one fails
     assert pauses == [2, 4, 8, 16, 32, 40, 40, 40]
 
 
@@ -301,11 +301,12 @@ def test_only_one_attempt_at_a_time_is_a_probe_and_the_next_rest_counts_from_its
     probe = begun(breaker)
     assert probe.is_probe
     assert breaker.begin() is None
-    breaker.abandoned(probe)
+    breaker.ended(probe)
     probe = begun(breaker)
     assert probe.is_probe
     clock.now += 40
     breaker.failed(probe, in_silence=True)
+    breaker.ended(probe)
     assert begun(breaker).is_probe
 
 
@@ -322,9 +323,8 @@ def test_attempts_that_already_run_do_not_lengthen_the_rest(
 def test_an_answer_ends_the_rest_and_the_silence(breaker: CircuitBreaker) -> None:
     assert not any(begun(breaker).is_probe for _ in range(3))  # it never failed until now
     assert not breaker.is_open
-    slow = begun(breaker)
     breaker.failed(begun(breaker), in_silence=True)
     assert breaker.silence.is_set()
-    assert breaker.answered(slow)
+    assert breaker.answered()
     assert (breaker.is_open, breaker.silence.is_set()) == (False, False)
-    assert not breaker.answered(begun(breaker))
+    assert not breaker.answered()
