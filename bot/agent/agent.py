@@ -217,11 +217,15 @@ class MessageRefused(Exception):
     """Raised when the server refuses this message but accepts others; the cause says why."""
 
 
-class PicturesDeclined(Exception):
-    """Raised when the server refuses the pictures of a message, and the answer without them fails.
+class PartDeclined(Exception):
+    """Raised when the server refuses a part of a message, and the answer without it fails.
 
-    The cause is the refusal.
+    The cause is the refusal. `sentence` is the key of what the person is told.
     """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 async def run_agent(
@@ -231,7 +235,7 @@ async def run_agent(
 
     Each step of this run is added to `completed_steps`. A tool that asks the person first ends the
     run with an empty answer. After a refusal the run tries again with less: that may raise
-    `PicturesDeclined` or `MessageRefused` as well.
+    `PartDeclined` or `MessageRefused` as well.
     """
     steps, writes, files = len(context.completed_steps), len(context.writes), len(context.files)
     try:
@@ -297,7 +301,7 @@ async def _without_pictures(
     """Go on without the pictures, after the steps so far.
 
     Return None, with the pictures back in the context, if the server refuses this as well. Raise
-    `PicturesDeclined` if no answer comes for another reason.
+    `PartDeclined` if no answer comes for another reason.
     """
     pictures, steps = context.pictures, len(context.completed_steps)
     context.pictures, context.are_pictures_refused = (), True
@@ -306,7 +310,7 @@ async def _without_pictures(
     except ModelError as error:
         is_refused = isinstance(error, ModelRefused) and len(context.completed_steps) == steps
         if not is_refused:
-            raise PicturesDeclined from refusal
+            raise PartDeclined("pictures.refused") from refusal
         context.pictures, context.are_pictures_refused = pictures, False
         return None
     log.warning("pictures refused", status=refusal.status, code=refusal.code)

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from bot.agent.agent import MessageRefused, PicturesDeclined
+from bot.agent.agent import MessageRefused, PartDeclined
 from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
 from bot.costs import billed_to
@@ -140,9 +140,9 @@ class Answerer:
             return self._failed(request, log.error, LookupError("no step answers"))
         except (LeaseLost, StoreError):
             raise
-        except PicturesDeclined as error:
-            log.warning("pictures refused", **reason_of(error))
-            refused = notice(request, self.sentences, "pictures.refused")
+        except PartDeclined as error:
+            log.warning("part declined", sentence=error.sentence, **reason_of(error))
+            refused = notice(request, self.sentences, error.sentence)
             has_words = any(each.is_first_party for each in request.messages)
             return self._with_again(refused, request) if has_words else refused
         except MessageRefused as error:

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from bot.agent.agent import MessageRefused, PicturesDeclined, run_agent
+from bot.agent.agent import MessageRefused, PartDeclined, run_agent
 from bot.model.model_errors import ContentRefused, ModelRefused, ModelUnavailable
 from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.steps import Action, FinishAction
@@ -55,7 +55,7 @@ async def test_pictures_are_declined_if_the_answer_without_them_fails(
     decisions: tuple[Action | FinishAction | Exception, ...],
 ) -> None:
     agent = Deciding(REFUSED, *decisions)
-    with pytest.raises(PicturesDeclined):
+    with pytest.raises(PartDeclined):
         await run_agent(agent, toolbox_of(tokens), context)
     assert len(agent.saw) == 1 + len(decisions)
 
