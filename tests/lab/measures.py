@@ -249,6 +249,7 @@ async def _paths(world: World, kinds: Collection[str]) -> dict[str, dict[str, in
 
         for number in range(WARMING_MESSAGES):
             await send(f"Message {number}")
+        await _trace(bot, world)  # what follows the last message is over
         await _signalled(bot, world, signal.SIGUSR1)
         await asyncio.sleep(_ROUND_S)
         quiet = set((await _trace(bot, world))["functions"])
