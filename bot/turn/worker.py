@@ -162,13 +162,14 @@ class TurnWorker:
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
                 try:
                     while not isinstance(step, NoTurn):
+                        opened = step
                         try:
-                            step = await self._run(step, wake_up, signal)
+                            step = await self._run(opened, wake_up, signal)
                         except StoreUnavailable:
-                            if resumed == step.id:  # its lease runs out: that is an attempt
+                            if resumed == opened.id:  # its lease runs out: that is an attempt
                                 raise
-                            resumed = step.id
-                            step = await self._end_interrupted(step)
+                            resumed = opened.id
+                            step = await self._end_interrupted(opened)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
                         await self.turns.hand_over(step.lease)

@@ -146,7 +146,9 @@ def test_a_backup_that_fails_leaves_the_former_file_as_it_was(tmp_path: Path) ->
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
-def test_a_compressed_bomb_is_refused_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compressed_bomb_is_refused_and_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path / "backup")
     monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 1_000)
     with pytest.raises(BackupRefused, match="damaged"):
