@@ -174,8 +174,9 @@ class AIContextBehaviorManager:
         base = getattr(AIContextBehavior, hook)
         overriding = [
             each
-            for each in self.within(call_context.conversation)
+            for each in self.behaviors
             if getattr(type(each), hook) is not base
+            and each.reach.covers(call_context.conversation)
         ]
 
         async def guarded(behavior: AIContextBehavior) -> Any:
