@@ -98,19 +98,17 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
 
 
 def _told(text: str) -> list[str]:
-    """Return the sentences of a text that tell of the person, each with what goes on about it.
+    """Return the sentences in which a person tells of themselves, each with what goes on about it.
 
-    A text that begins with a wish, or that is one clause with a question, tells nothing.
+    What follows a wish belongs to the wish.
     """
     told: list[str] = []
-    if begins_with_wish(text) or SAID["forget"].search(text):
-        return told
     for each in _SENTENCE.split(text[:_MAX_READ]):
-        if _asks(each):
+        if begins_with_wish(each) or SAID["forget"].search(each):
             break
-        if SAID["about_me"].search(each):
+        if SAID["about_me"].search(each) and not _asks(each):
             told.append(each)
-        elif told:
+        elif told and not _asks(each):
             told[-1] += f" {each}"
     return [each for each in told if len(each) <= _MAX_CHARS][:_MAX_FACTS]
 

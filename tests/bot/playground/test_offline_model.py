@@ -428,7 +428,8 @@ async def test_it_learns_facts_from_a_persons_own_statements() -> None:
 
 
 async def test_each_sentence_of_a_person_teaches_a_fact_of_its_own() -> None:
-    said = "Hi there! My dog is called Rex. He is four. I live in Riga. And the weather is nice?"
+    said = "Great! My dog is called Rex. He is four. Is it raining? I live in Riga. "
+    said += "Remind me tomorrow to feed him. My tea is cold."
     line = orjson.dumps({"n": 1, "who": "Ann", "said": said}).decode()
     parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{line}", SHAPE)
     found = [each["text"] for each in parts["facts"]["facts"]]  # type: ignore[index]
