@@ -138,7 +138,7 @@ _GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
     "MAX_DOCUMENT_MB": "it is 20 now, as much as Telegram lets bots fetch",
     "MAX_PENDING_CONVERSATIONS": "it is 10,000 now",
     "MAX_TURNS_PER_PERSON": "it is 4 now",
-    "REDIS_TLS_VERIFY": "REDIS_URL says it: `?ssl_cert_reqs=none` (or `required`) at its end",
+    "REDIS_TLS_VERIFY": "`?ssl_cert_reqs=none` (or `required`) at the end of REDIS_URL says it",
     "RICH_MESSAGES": "a feature of yours has `sends_rich=True` for that: docs/features.md",
 }
 """Settings of earlier releases, and what holds in their place."""
@@ -159,7 +159,7 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
     given = {**in_file, **os.environ}
     is_set = {name.upper() for name, value in given.items() if value}
     in_environment = _alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT)
-    gone = ((name, advice) for name, advice in _GONE.items() if name in is_set)
+    gone = ((name, f"remove {name}: {_GONE[name]}") for name in _GONE.keys() & is_set)
     return sorted({*_alike(settings, in_file, is_set, _ALIKE_IN_FILE), *in_environment, *gone})
 
 
