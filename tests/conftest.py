@@ -23,6 +23,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from memory.memory import Memory
 from memory.search.embeddings import Embedder
+from memory.store import client as redis_client
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
@@ -140,6 +141,7 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("suite"), max_examples=5)
 settings.register_profile("long", settings.get_profile("suite"), max_examples=1000)
 settings.load_profile("suite")
+redis_client.CALL_TIMEOUT_S = 60.0  # on a busy machine one import may take the usual twelve
 
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.
 _plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
