@@ -113,7 +113,7 @@ def reading_replies() -> Iterator[None]:
     """Raise `InvalidResponse` for what the SDK raises if it cannot read a reply."""
     try:
         yield
-    except (ArithmeticError, LookupError, TypeError, ValueError) as exc:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
         raise redis_errors.InvalidResponse from exc
 
 

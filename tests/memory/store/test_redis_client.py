@@ -1,8 +1,9 @@
 """The client on a real server: the replies, their order, and the connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
+from operator import methodcaller
 from typing import Any, Self, TypeAlias
 
 import pytest
@@ -281,10 +282,13 @@ async def test_a_cancelled_call_answers_no_other(valkey_server: ValkeyServer, va
     await client.close()
 
 
-async def test_a_reply_that_the_sdk_cannot_read_leaves_none_for_the_next_call(valkey: str) -> None:
+@pytest.mark.parametrize("read", [int, methodcaller("items")])
+async def test_a_reply_that_the_sdk_cannot_read_leaves_none_for_the_next_call(
+    valkey: str, read: Callable[[bytes], object]
+) -> None:
     client = await RedisClient.open(valkey, max_connections=1)
     sdk: Any = client._redis
-    sdk.set_response_callback("ECHO", int)
+    sdk.set_response_callback("ECHO", read)
     await client.call("SET", "k", "v")
     with pytest.raises(StoreUnavailable):
         await client.pipeline([("ECHO", "no number"), ("BLPOP", "none", 0.1)])
