@@ -107,7 +107,7 @@ _MEMORY = 2**30
 _MAX_OUTPUT = 4
 """Maximum of characters shown for each character of the reply; roots and fractions add signs."""
 
-_MAX_CALLS, _MAX_TIMES = 100, 60
+_MAX_CALLS, _MAX_TIMES = 100, 100
 """Calls for each character, and how often the CPU time of prose; shapes take up to 59 and 26."""
 
 _PROSE = "The weather was grey and nobody had anything to say about it at all. "
