@@ -11,6 +11,7 @@ import pytest
 from memory.store import client as redis_client
 from memory.store.client import MAX_BLOCK_MS, SOCKET_TIMEOUT_S, RedisClient, published
 from memory.store.errors import StoreRefused, StoreUnavailable
+from memory.store.store import stream_entries
 from tests.valkey import ValkeyServer
 
 APPEND = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LRANGE', KEYS[1], 0, -1)"
@@ -47,6 +48,16 @@ async def test_a_stream_is_a_list_of_entries_or_none(either: RedisClient) -> Non
     read = ("XREADGROUP", "GROUP", "workers", "me", *limits, "STREAMS", "stream", ">")
     assert await either.call(*read) == [[b"stream", [(entry, {b"c": b"1:0"})]]]
     assert not await either.call(*read)
+
+
+async def test_pages_of_a_stream_grow(store: RedisClient) -> None:
+    await store.pipeline([("XADD", "stream", f"{id_}-0", "c", id_) for id_ in range(1, 2_001)])
+    before = store.round_trips
+    found = [
+        int(entry[:-2]) async for entry, _ in stream_entries(store, "stream", newest_first=True)
+    ]
+    assert found == [*range(2_000, 0, -1)]
+    assert store.round_trips - before == 4
 
 
 async def test_a_pipeline_keeps_its_order(either: RedisClient) -> None:
