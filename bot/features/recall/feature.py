@@ -24,10 +24,8 @@ from memory.message import Message, texts_of
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt
-from memory.search.message_search import SearchResult
 from memory.search.question import as_question, is_question
-from memory.search.weights import DEFAULTS
-from memory.search.words import content_forms, words_of
+from memory.search.words import words_of
 from memory.store.keys import Scope
 
 _JUMP = "jump"
@@ -43,12 +41,6 @@ _NEEDED_IN_QUOTES = frozenset(
 """Telegram refuses a quote without these entities, and `Quote` has none."""
 
 _VERB = "recall"
-
-
-def _is_about(found: SearchResult, query: str) -> bool:
-    """Return whether it was not found for the words of its neighbors alone, as a turn may need."""
-    is_near = found.is_boosted and found.dense < DEFAULTS.min_dense
-    return not is_near or not content_forms(query).isdisjoint(content_forms(found.hit.text))
 
 
 def feature(services: Services) -> Feature:
@@ -101,7 +93,7 @@ class RecallCommand:
         repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
         best: dict[int, Message] = {}  # of each exchange
         for found in await history.search(as_question(query), 2 * _MAX_FOUND):
-            if found.hit.exchange not in repeated and _is_about(found, query):
+            if found.hit.exchange not in repeated:
                 best.setdefault(found.hit.exchange, found.hit)
         hits = list(best.values())[:_MAX_FOUND]
         if not hits:

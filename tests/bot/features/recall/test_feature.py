@@ -19,11 +19,9 @@ from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.entries import Hidden
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.erasure.test_forgetting import write
 from tests.memory.turns import HERE, begin
 from tests.memory.words_embedder import WordsEmbedder
 from tests.settings import Settings
@@ -140,17 +138,3 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
     [gone] = (await recall.jump(replace(ASKED, text="77"), HERE)).parts
     assert gone.text == "I found no message about this here."
     assert from_json(to_json([part])) == (part,)
-
-
-async def test_what_only_stands_beside_the_words_is_not_listed(memory: Memory) -> None:
-    said = ("My dog is called Rex", "My sister's boat is called Aurora", "I like walnut cake")
-    for number, text in enumerate(said):
-        message = Message(0, 0, "user", text, AT, 7, tokens=9, message_ids=(number + 1,))
-        turn = await begin(memory, number + 1)
-        await memory.turns.commit(turn, [message], memory.histories.cursor(HERE))
-    recall, asked = recall_of(memory, allowed), replace(ASKED, text="boat")
-    [boat] = (await recall.answer(asked, HERE)).parts
-    assert boat.quote == Quote(2, said[1])
-    await write(memory, HERE, Hidden(2))
-    [none] = (await recall.answer(asked, HERE)).parts
-    assert none.text == "I found no message about this here."
