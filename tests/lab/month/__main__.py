@@ -208,32 +208,37 @@ class Month:
             update, marker = self.telegram.message(place, kind, self.random)
             place.said[marker] = kind
             await self.deliver(update)
-        if kind == "edit":
+        # If a task is answered between, the message is not the last one, which is answered again.
+        if kind == "edit" and not place.reminders_missing(until=time.time() + PATIENCE_S):
             await self._until(answered)
             edited, marker = self.telegram.edited(update, marker)
             place.said[marker] = kind
             await self.deliver(edited)
         await self._until(answered)
         if kind == "task":  # it is set, or asked about if words of others are in play
-            await self._until(lambda: bool(place.buttons) or place.seen[kind] > tasks)
-            if place.buttons:
-                await self.deliver(self.telegram.press(place))
+            await self._agree(place, lambda: place.seen[kind] > tasks)
 
     async def act(self, place: Place, kind: str) -> None:
         """Let a person send a file or a command, and press the button that agrees, if any."""
         done = place.seen[kind]
         place.buttons.clear()
         await self.deliver(self.telegram.message(place, kind, self.random)[0])
-        await self._until(lambda: bool(place.buttons) or place.seen[kind] > done)
-        if place.buttons:
-            await self.deliver(self.telegram.press(place))
-            await self._until(lambda: place.seen[kind] > done)
+        await self._agree(place, lambda: place.seen[kind] > done)
         if kind in ("clear", "forget") and place.seen[kind] > done:
             place.erased()
 
-    async def _until(self, is_so: Callable[[], bool]) -> None:
+    async def _agree(self, place: Place, is_done: Callable[[], bool]) -> None:
+        """Press the button that agrees, if any, until it is done: a busy bot asks for that."""
+        await self._until(lambda: bool(place.buttons) or is_done())
+        for _ in range(10 if place.buttons else 0):
+            await self.deliver(self.telegram.press(place))
+            await self._until(is_done, PATIENCE_S / 10)
+            if is_done():
+                return
+
+    async def _until(self, is_so: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Wait until the bot has done something, which only its requests show."""
-        ends = time.monotonic() + PATIENCE_S
+        ends = time.monotonic() + patience_s
         while not is_so() and time.monotonic() < ends:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
