@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
@@ -169,7 +170,7 @@ class WorkLoop:
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
         is_gone = delivery.outcome == "undeliverable"
-        close = self.items.close(taken, 0 if is_gone else next_due)
+        close = partial(self.items.close, taken, 0 if is_gone else next_due)
         await self.deliverer.guard(delivery.chat_id, delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 

@@ -32,14 +32,15 @@ from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import QuestionErased, Superseded
-from memory.store.errors import LeaseLost, StoreError
+from memory.store.errors import LeaseLost, StoreError, StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import shielded
 
 log = structlog.get_logger(__name__)
 MAX_FLOOD_WAIT_S = 20
 """A longer pause parks the turn, because a lease should not last that long."""
-_UNREACHABLE_PAUSES_S = (0.5, 1, 2, 4)
+_PAUSES_S = (0.5, 1, 2, 4)
+"""Between tries while Telegram or the store is away."""
 _PARK_UNREACHABLE_S = 30
 
 
@@ -56,7 +57,7 @@ class _SendRetries:
     """Says how long to pause after each failure of one part, until the turn must be parked."""
 
     _waited_s: float = 0.0
-    _pauses: Iterator[float] = field(default_factory=lambda: iter(_UNREACHABLE_PAUSES_S))
+    _pauses: Iterator[float] = field(default_factory=lambda: iter(_PAUSES_S))
 
     def pause_s(self, error: FloodWait | Unreachable) -> float:
         """Return the pause; raise `Parked` if it would be too long."""
@@ -148,7 +149,7 @@ class Deliverer:
         for number in range(first, len(outbox.parts)):
             marking = partial(mark, number, sent)
             if number > start:
-                await self.guard(to.chat_id, in_doubt, marking(), edited)
+                await self.guard(to.chat_id, in_doubt, marking, edited)
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
             former = formers[number] if number < len(formers) else 0
@@ -170,9 +171,13 @@ class Deliverer:
             await self._delete(to.chat_id, left_over)
         return Delivery(outcome, sent, to.chat_id, in_doubt, edited)
 
-    async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int = 0) -> T:
-        """Await a step of the protocol; if it is refused, delete the part just sent.
+    async def guard(
+        self, chat_id: int, in_doubt: int, step: Callable[[], Awaitable[T]], edited: int = 0
+    ) -> T:
+        """Take a step of the protocol; if it is refused, delete the part just sent.
 
+        While the store is away, as in a failover, the step is repeated, so that no other run sends
+        the part again.
         After `Superseded` the part stays: the worker that goes on counts it as sent. A part that
         was edited into a former reply goes only after `QuestionErased`: otherwise the message may
         show the reply of another worker. Losing the lease also cancels the turn, so the step is
@@ -181,7 +186,11 @@ class Deliverer:
 
         async def stepping() -> T:
             try:
-                return await step
+                for pause_s in _PAUSES_S:
+                    with suppress(StoreUnavailable):
+                        return await step()
+                    await self.pause(pause_s)
+                return await step()
             except Superseded:
                 raise
             except LeaseLost as lost:
@@ -254,7 +263,7 @@ class Deliverer:
             with suppress(TelegramError):
                 await editing
             with suppress(LeaseLost, StoreError):
-                await self.guard(chat_id, 0, marking(), message_id)
+                await self.guard(chat_id, 0, marking, message_id)
 
         try:
             await asyncio.shield(editing)

@@ -156,7 +156,7 @@ class TurnRunner:
         if request:
             messages, closing = self._to_store(request, outbox, delivery)
         cursor = self.histories.cursor(opened.lease.conversation)
-        commit = self.turns.commit(opened, messages, cursor, closing=closing)
+        commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
         committed = await self.deliverer.guard(
             delivery.chat_id, delivery.in_doubt, commit, delivery.edited
         )

@@ -152,7 +152,8 @@ class TurnWorker:
 
         A worker that is cancelled, or that is stopping, hands an open turn over. A turn
         that a person stopped ends here, because only this process knows what they saw of it.
-        A turn that cannot reach the store, as in a failover, does not wait for its lease once.
+        If the store is away during a turn, the turn is taken again at once. The second time it
+        waits until its lease ends.
         """
         conversation, resumed = Scope(wake_up.tag), ""
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
@@ -166,7 +167,7 @@ class TurnWorker:
                         try:
                             step = await self._run(opened, wake_up, signal)
                         except StoreUnavailable:
-                            if resumed == opened.id:  # its lease runs out: that is an attempt
+                            if resumed == opened.id:  # its lease ends, so the attempt counts
                                 raise
                             resumed = opened.id
                             step = await self._end_interrupted(opened)
@@ -229,11 +230,12 @@ class TurnWorker:
     async def _end_interrupted(self, opened: OpenTurn) -> NoTurn:
         """Give the lease of a run back that could not reach the store, as soon as that answers.
 
-        The turn is taken again under a new fence, which refuses what this run has sent and comes
-        late. Raise `StoreError` when the lease is over.
+        The turn then gets a new fence, so that late commands of this run are refused. Raise
+        `StoreError` when the lease is over.
         """
         loop, conversation = asyncio.get_running_loop(), opened.lease.conversation
-        self.histories.scopes.drop(conversation)  # a failover may have lost what we have read
+        for scope in (conversation, conversation.facts_scope):
+            self.histories.scopes.drop(scope)  # a failover may have lost what we have read
         ends_at = loop.time() + self.turns.lease_s
         while True:
             await asyncio.sleep(_PAUSE_S)

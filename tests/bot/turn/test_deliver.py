@@ -24,7 +24,7 @@ from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import QuestionErased, Superseded
-from memory.store.errors import LeaseLost
+from memory.store.errors import LeaseLost, StoreUnavailable
 from tests.quiet_chat import QuietChat, no_export
 
 CHAT = 7
@@ -364,7 +364,7 @@ async def test_only_our_last_part_is_deleted_if_the_commit_is_refused(
     parts = [ONE, TWO] if begun else [ONE]
     delivery = await deliver(*parts, start=len(begun), sent=begun)
     with pytest.raises(LeaseLost):
-        await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused())
+        await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused)
     assert deliver.telegram.deleted == deleted
 
 
@@ -373,8 +373,22 @@ async def test_a_part_that_another_worker_may_count_as_sent_is_kept(deliver: Del
         raise Superseded("c:7:0")
 
     with pytest.raises(Superseded):
-        await deliver.deliverer.guard(CHAT, 100, superseded())
+        await deliver.deliverer.guard(CHAT, 100, superseded)
     assert deliver.telegram.deleted == []
+
+
+async def test_a_step_is_repeated_while_the_store_is_away(deliver: Delivering) -> None:
+    """A new run would send the part again, because nothing says that it was sent."""
+    answers: list[Exception | str] = [StoreUnavailable("away"), StoreUnavailable("away"), "done"]
+
+    async def step() -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert await deliver.deliverer.guard(CHAT, 100, step) == "done"
+    assert (deliver.pauses, deliver.telegram.deleted) == ([0.5, 1], [])
 
 
 async def test_a_failed_deletion_does_not_hide_the_refusal(deliver: Delivering) -> None:
@@ -433,7 +447,7 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_
 
     if where == "delete":
         deliver.telegram.before_delete = gate.wait
-    step = refused() if where == "step" else _refused()
+    step = refused if where == "step" else _refused
     guarding = asyncio.create_task(deliver.deliverer.guard(CHAT, 100, step))
     await gate.reached.wait()
     guarding.cancel()
@@ -493,7 +507,7 @@ async def test_a_former_reply_that_was_edited_is_deleted_only_if_its_question_wa
 
     if when == "before the commit":
         delivery = await deliver(ONE, replaces=(20,))
-        guarding = deliver.deliverer.guard(CHAT, delivery.in_doubt, refused(), delivery.edited)
+        guarding = deliver.deliverer.guard(CHAT, delivery.in_doubt, refused, delivery.edited)
         with pytest.raises(type(refusal)):
             await guarding
     elif when == "before the next part":

@@ -1,6 +1,6 @@
 """Wrappers of turns and reminders: they name parts of replies, and know the turn of each call."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -122,15 +122,17 @@ class NamingDeliverer(Deliverer):
         super().__init__(chat, timeout_s, no_export, ignore)
         self._records = records
 
-    async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int = 0) -> T:
+    async def guard(
+        self, chat_id: int, in_doubt: int, step: Callable[[], Awaitable[T]], edited: int = 0
+    ) -> T:
         async def noted() -> T:
             try:
-                return await step
+                return await step()
             except StoreError:
                 self._records.unanswered.add(token_of_turn())
                 raise
 
-        return await super().guard(chat_id, in_doubt, noted(), edited)
+        return await super().guard(chat_id, in_doubt, noted, edited)
 
 
 class NamingAnswerer(Answerer):
