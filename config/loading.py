@@ -8,7 +8,7 @@ Nothing here shows a value: it may be a secret.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import chain
@@ -158,22 +158,16 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
     # An empty value counts as not set.
     given = {**in_file, **os.environ}
     is_set = {name.upper() for name, value in given.items() if value}
-    in_environment = _alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT)
-    gone = ((name, f"remove {name}: {_GONE[name]}") for name in _GONE.keys() & is_set)
-    return sorted({*_alike(settings, in_file, is_set, _ALIKE_IN_FILE), *in_environment, *gone})
-
-
-def _alike(
-    settings: set[str], names: Iterable[str], is_set: set[str], cutoff: float
-) -> Iterator[tuple[str, str]]:
-    known, missing = {*settings, *_GONE}, sorted(settings - is_set)
-    for name in names:
-        if name.upper() not in known and not name.startswith("_"):
-            near = get_close_matches(name.upper(), missing, n=5, cutoff=cutoff)
+    found = [(name, f"remove {name}: {_GONE[name]}") for name in _GONE.keys() & is_set]
+    for name in given:
+        if name.upper() not in {*settings, *_GONE} and not name.startswith("_"):
+            cutoff = _ALIKE_IN_FILE if name in in_file else _ALIKE_IN_ENVIRONMENT
+            near = get_close_matches(name.upper(), sorted(settings - is_set), n=5, cutoff=cutoff)
             if near:
                 words = set(name.upper().split("_"))
                 nearest = min(near, key=lambda each: len(words - {*each.split("_")}))
-                yield name, f"did you mean {nearest}?"
+                found.append((name, f"did you mean {nearest}?"))
+    return sorted(found)
 
 
 RELOADED = frozenset(
