@@ -359,13 +359,13 @@ async def _sent(redis: Redis, connection: Any, commands: Sequence[Command]) -> l
     async with asyncio.timeout(SOCKET_TIMEOUT_S) as limit:
         packed = [piece for command in commands for piece in _pack(*command)]
         await connection.send_packed_command(packed)
-        for command in commands:
-            try:
-                with reading_replies():
+        with reading_replies():
+            for command in commands:
+                try:
                     replies.append(await redis.parse_response(connection, str(command[0])))
-            except untrusted.ResponseError as exc:
-                replies.append(exc)
-            limit.reschedule(now() + SOCKET_TIMEOUT_S)
+                except untrusted.ResponseError as exc:
+                    replies.append(exc)
+                limit.reschedule(now() + SOCKET_TIMEOUT_S)
     return replies
 
 
