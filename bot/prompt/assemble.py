@@ -31,7 +31,7 @@ from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
-from memory.search.words import words_of
+from memory.search.words import beginnings_of
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import escaped
 
@@ -48,9 +48,6 @@ _MIN_ROOM = 200
 
 # A note that not all pictures are seen, and the overhead of the message.
 _NOTE_TOKENS = 24
-
-# Forms of one word share their first four letters; shorter words say little.
-_BEGINNING = 4
 
 # Servers put an assistant header before the reply.
 _REPLY_HEADER = 3
@@ -301,14 +298,10 @@ def _repeated(context: AgentContext) -> dict[int, list[str]]:
     for result in context.background.recalled:
         for message in result.messages:
             facts = [used.get(f"f{id_}", "") for id_ in result.repeated_by.get(message.seq, ())]
-            words = _beginnings(message.text) if facts else set[str]()
-            repeated[message.seq] = [escaped(each) for each in facts if words <= _beginnings(each)]
+            words = beginnings_of(message.text) if facts else set[str]()
+            alike = (each for each in facts if words <= beginnings_of(each))
+            repeated[message.seq] = list(map(escaped, alike))
     return repeated
-
-
-def _beginnings(text: str) -> set[str]:
-    words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
-    return {word if word.isdigit() else word[:_BEGINNING] for word in words}
 
 
 def _fitting(pictures: Sequence[Picture], limit: int) -> tuple[tuple[Picture, ...], int]:

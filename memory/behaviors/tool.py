@@ -5,7 +5,6 @@ untrusted text was in the prompt, because such text may have told the model to w
 something (see README.md).
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from memory.behaviors.context import AgentContext
 from memory.scopes.entries import Fact
 from memory.scopes.writes import Remember, SetDomain, ToolWrite
+from memory.search.words import beginnings_of
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown
 
 
@@ -94,10 +94,6 @@ def _described(described: Mapping[str, Any]) -> dict[str, Any]:
 DOCUMENTS_HEADING = "From documents:"
 """Stands above passages of documents, so that we see whether a prompt holds any."""
 
-_WORD = re.compile(r"\d+|\w{4,}")
-_STEM = 4
-"""Forms of one word share their first four letters; shorter words say little."""
-
 
 def holds_untrusted(context: AgentContext) -> bool:
     """Return whether the prompt of this run holds untrusted text.
@@ -148,7 +144,7 @@ def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()
         return False
     if isinstance(write, Remember) and not write.replaces:
         # The message may have other endings of the words.
-        return not _stems(write.text) <= _stems(f"{said.sender_name} {said.text}")
+        return not beginnings_of(write.text) <= beginnings_of(f"{said.sender_name} {said.text}")
     return True
 
 
@@ -162,7 +158,3 @@ def held_back(context: AgentContext, write: ToolWrite) -> ToolWrite:
     if isinstance(write, SetDomain):
         write = replace(write, fields=shown(write.fields))
     return replace(write, asks_first=True, sender_id=context.user_message.sender_id)
-
-
-def _stems(text: str) -> set[str]:
-    return {word if word.isdigit() else word[:_STEM] for word in _WORD.findall(text.casefold())}

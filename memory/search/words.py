@@ -159,6 +159,18 @@ def asked_words_of(question: str) -> list[str]:
     return words_of(question)
 
 
+_BEGINNING = 4
+
+
+def beginnings_of(text: str) -> set[str]:
+    """Return the numbers of a text, and the first four letters of its words.
+
+    Forms of one word share these letters. Shorter words say little and are left out.
+    """
+    words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
+    return {word if word.isdigit() else word[:_BEGINNING] for word in words}
+
+
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:
     """Guess the language of a text's words, one for each script in it.
 
