@@ -6,7 +6,7 @@ An operator may show a row to anyone: it holds no secret, no error's own text an
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 
@@ -72,18 +72,12 @@ class ServerState:
     product: str
     version: str | None
     ping_ms: float
-    appends: bool | None
-    snapshots: str | None  # its `save` line, "" for none
     policy: str | None
-    used_bytes: int | None
-    max_bytes: int | None  # 0 if there is no limit
-    clients: int | None  # with ourselves
-    max_clients: int | None
-    replicas: int | None
     is_cluster: bool
     is_replica: bool = False
     is_redis: bool = True  # false if its INFO has no fields
     clock_ahead_s: float = 0  # how far its clock is ahead of ours
+    info: Mapping[str, str] = field(default_factory=dict)  # INFO, empty if it was refused
 
 
 async def refuse_unfit(client: RedisClient, address: str) -> None:
@@ -148,37 +142,22 @@ async def read_state(client: RedisClient) -> ServerState:
     await client.ping()
     ping_ms = (time.perf_counter() - began) * 1000
     info: Mapping[str, str] = {}
-    config: Mapping[str, str] = {}
     is_redis = True
     with suppress(StoreRefused):
         info = await client.info("default")
         is_redis = bool(info)
     ahead_s = await client.clock_ahead_s() if is_redis else 0
-    if is_redis:
-        with suppress(StoreRefused):
-            config = await client.call("CONFIG GET", "save", "maxclients")
-    appends = info.get("aof_enabled")
     return ServerState(
         product="Valkey" if "valkey_version" in info else "Redis",
         version=info.get("valkey_version") or info.get("redis_version"),
         ping_ms=ping_ms,
-        appends=None if appends is None else appends == "1",
-        snapshots=config.get("save"),
         policy=info.get("maxmemory_policy"),
-        used_bytes=_integer(info.get("used_memory")),
-        max_bytes=_integer(info.get("maxmemory")),
-        clients=_integer(info.get("connected_clients")),
-        max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
-        replicas=_integer(info.get("connected_slaves")),
         is_cluster=info.get("cluster_enabled") == "1",
         is_replica=info.get("role") == "slave",
         is_redis=is_redis,
         clock_ahead_s=ahead_s,
+        info=info,
     )
-
-
-def _integer(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
 
 
 def untrusted(error: BaseException, setting: str) -> tuple[str, str]:
@@ -233,12 +212,6 @@ def trouble(
         case _:
             seen, advice = "no usable answer", f"try another {model}"
     return Row(what, "fail", seen, advice)
-
-
-def optional_trouble(what: str, error: ModelError, model: str, advice: str = "") -> Row:
-    """Return the row of a model that the bot can do without; `advice` follows the usual one."""
-    row = trouble(what, error, model)
-    return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
 
 
 def name_shared_server(row: Row, settings: Settings, server: str) -> Row:

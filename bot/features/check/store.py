@@ -4,6 +4,9 @@ Managed servers often refuse CONFIG, and some leave fields out of INFO. If a ser
 something, the verdict is `unknown`, which is not a failure.
 """
 
+from contextlib import suppress
+from dataclasses import dataclass
+
 from bot import probe
 from bot.probe import Row, Rows, ServerState, StoreProbe
 from bot.runtime.process import open_store
@@ -27,25 +30,60 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     try:
         async with open_store(address, settings, MAX_CONNECTIONS) as client:
             state = await probe.read_state(client)
+            figures = await _read_figures(client, state)
     except StoreError as error:
         yield _trouble(error, address)
         return
     yield probe.server(state)
-    yield persistence(state)
+    yield persistence(figures)
     yield probe.eviction(state)
-    yield memory(state)
-    yield connections(state, settings.redis_max_connections)
+    yield memory(figures)
+    yield connections(figures, settings.redis_max_connections)
     yield probe.cluster(state, address)
     if abs(state.clock_ahead_s) > _MAX_CLOCK_S:
         yield clock(state)
     if settings.intake_wait_replicas:
-        yield replicas(state, settings.intake_wait_replicas)
+        yield replicas(figures, settings.intake_wait_replicas)
 
 
-def persistence(state: ServerState) -> Row:
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a server reports about its data and its limits; None for what it does not report."""
+
+    appends: bool | None
+    snapshots: str | None  # its `save` line, "" for none
+    used_bytes: int | None
+    max_bytes: int | None  # 0 if there is no limit
+    clients: int | None  # with ourselves
+    max_clients: int | None
+    replicas: int | None
+
+
+async def _read_figures(client: RedisClient, state: ServerState) -> Figures:
+    info, config = state.info, dict[str, str]()
+    if state.is_redis:
+        with suppress(StoreRefused):
+            config = await client.call("CONFIG GET", "save", "maxclients")
+    appends = info.get("aof_enabled")
+    return Figures(
+        appends=None if appends is None else appends == "1",
+        snapshots=config.get("save"),
+        used_bytes=_integer(info.get("used_memory")),
+        max_bytes=_integer(info.get("maxmemory")),
+        clients=_integer(info.get("connected_clients")),
+        max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
+        replicas=_integer(info.get("connected_slaves")),
+    )
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def persistence(figures: Figures) -> Row:
     """Judge what a crash of the server would lose."""
     what, advice = "Redis persistence", "turn on appendonly, or choose a plan that keeps data"
-    match state.appends, state.snapshots:
+    match figures.appends, figures.snapshots:
         case True, _:
             return Row(what, "ok", "append-only file: a crash loses about a second")
         case None, _:
@@ -60,9 +98,9 @@ def persistence(state: ServerState) -> Row:
             return Row(what, "warn", seen, advice)
 
 
-def memory(state: ServerState) -> Row:
+def memory(figures: Figures) -> Row:
     """Judge how much memory is left."""
-    what, used, limit = "Redis memory", state.used_bytes, state.max_bytes
+    what, used, limit = "Redis memory", figures.used_bytes, figures.max_bytes
     if used is None or limit is None:
         return Row(what, "unknown", "not reported", "look at your provider's page")
     if limit == 0:
@@ -76,9 +114,9 @@ def memory(state: ServerState) -> Row:
     return Row(what, "ok", seen)
 
 
-def connections(state: ServerState, ours: int) -> Row:
+def connections(figures: Figures, ours: int) -> Row:
     """Judge whether one more process of ours fits: during a deploy the old and the new one run."""
-    what, limit, others = "Redis connections", state.max_clients, (state.clients or 1) - 1
+    what, limit, others = "Redis connections", figures.max_clients, (figures.clients or 1) - 1
     if limit is None:
         seen = f"the limit is not reported; a process opens up to {ours}"
         return Row(what, "unknown", seen, "look at your plan: during a deploy two processes run")
@@ -100,9 +138,9 @@ def clock(state: ServerState) -> Row:
     return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
 
 
-def replicas(state: ServerState, wanted: int) -> Row:
+def replicas(figures: Figures, wanted: int) -> Row:
     """Judge whether there are as many replicas as intake waits for; else it accepts nothing."""
-    what, linked = "Redis replicas", state.replicas
+    what, linked = "Redis replicas", figures.replicas
     if linked is None:
         advice = "make sure that it has as many as INTAKE_WAIT_REPLICAS"
         return Row(what, "unknown", f"not reported, {wanted} must have each message", advice)

@@ -8,7 +8,7 @@ from bot.features.voice.servers import SPEECH_TIMEOUT_S, Speaker, Transcriber
 from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.openai_client import open_client
-from bot.probe import Probe, Row, Rows, name_shared_server, optional_trouble
+from bot.probe import Probe, Row, Rows, name_shared_server, trouble
 from config.values import secret_of
 
 _WHAT = "Voice messages"
@@ -27,7 +27,7 @@ async def _voice_messages(settings: VoiceSettings) -> Rows:
         try:
             await Transcriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
         except ModelError as error:
-            row = optional_trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
+            row = _trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
             yield name_shared_server(row, settings, "TRANSCRIPTION")
             return
         yield Row(_WHAT, "ok", f"{name} listens")
@@ -43,12 +43,18 @@ async def _spoken_answers(settings: VoiceSettings) -> Rows:
         try:
             await Speaker(client, name, settings.speech_voice).sound("Hello.")
         except ModelError as error:
-            row = optional_trouble(_SPOKEN, error, "SPEECH_MODEL", ", try another SPEECH_VOICE")
+            row = _trouble(_SPOKEN, error, "SPEECH_MODEL", ", try another SPEECH_VOICE")
             row = name_shared_server(row, settings, "SPEECH")
             is_other = isinstance(error, NotAModel)
             yield replace(row, seen="no OGG with Opus came") if is_other else row
             return
         yield Row(_SPOKEN, "ok", f"{name} speaks as {settings.speech_voice}")
+
+
+def _trouble(what: str, error: ModelError, model: str, advice: str = "") -> Row:
+    """Return the row of a model that the bot can do without; `advice` follows the usual one."""
+    row = trouble(what, error, model)
+    return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
 
 
 def _silence() -> bytes:

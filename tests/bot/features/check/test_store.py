@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from bot import probe
 from bot.features.check import store
-from bot.features.check.store import STORED_DATA, check_store
+from bot.features.check.store import STORED_DATA, Figures, check_store
 from bot.probe import Row, ServerState
 from memory.store import client
 from memory.store.client import RedisClient
@@ -17,19 +17,15 @@ from memory.store.store import LAYOUT
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
-FINE = ServerState(
-    product="Redis",
-    version="7.0.15",
-    ping_ms=0.5,
+FINE = ServerState("Redis", "7.0.15", ping_ms=0.5, policy="noeviction", is_cluster=False)
+FIGURES = Figures(
     appends=True,
     snapshots="",
-    policy="noeviction",
     used_bytes=1_000_000,
     max_bytes=25 * 2**20,
     clients=5,
     max_clients=20,
     replicas=0,
-    is_cluster=False,
 )
 
 
@@ -192,34 +188,34 @@ def test_an_outdated_server_fails(product: str, version: str | None, verdict: st
 @pytest.mark.parametrize(
     ("state", "verdict"),
     [
-        (replace(FINE, appends=True, snapshots=None), "ok"),
-        (replace(FINE, appends=False, snapshots="3600 1"), "warn"),
-        (replace(FINE, appends=False, snapshots=""), "warn"),
-        (replace(FINE, appends=False, snapshots=None), "unknown"),
-        (replace(FINE, appends=None, snapshots=None), "unknown"),
+        (replace(FIGURES, appends=True, snapshots=None), "ok"),
+        (replace(FIGURES, appends=False, snapshots="3600 1"), "warn"),
+        (replace(FIGURES, appends=False, snapshots=""), "warn"),
+        (replace(FIGURES, appends=False, snapshots=None), "unknown"),
+        (replace(FIGURES, appends=None, snapshots=None), "unknown"),
     ],
 )
-def test_persistence_is_judged_by_what_a_crash_loses(state: ServerState, verdict: str) -> None:
+def test_persistence_is_judged_by_what_a_crash_loses(state: Figures, verdict: str) -> None:
     assert store.persistence(state).verdict == verdict
 
 
 @pytest.mark.parametrize(("linked", "verdict"), [(None, "unknown"), (1, "fail"), (2, "ok")])
 def test_replicas_are_judged_by_what_intake_waits_for(linked: int | None, verdict: str) -> None:
-    assert store.replicas(replace(FINE, replicas=linked), wanted=2).verdict == verdict
+    assert store.replicas(replace(FIGURES, replicas=linked), wanted=2).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("used", "verdict"), [(79, "ok"), (80, "warn"), (99, "warn"), (100, "fail")]
 )
 def test_memory_is_judged_by_the_share_in_use(used: int, verdict: str) -> None:
-    assert store.memory(replace(FINE, used_bytes=used, max_bytes=100)).verdict == verdict
+    assert store.memory(replace(FIGURES, used_bytes=used, max_bytes=100)).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("clients", "verdict"), [(1, "ok"), (17, "ok"), (18, "warn"), (20, "warn")]
 )
 def test_a_new_process_must_fit_beside_the_running_ones(clients: int, verdict: str) -> None:
-    assert store.connections(replace(FINE, clients=clients), ours=4).verdict == verdict
+    assert store.connections(replace(FIGURES, clients=clients), ours=4).verdict == verdict
 
 
 @pytest.mark.parametrize(("ahead_s", "seen"), [(31, "31 s behind"), (-90, "90 s ahead of")])
