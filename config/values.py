@@ -17,15 +17,12 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 from pydantic_settings import NoDecode
 
-NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""Valid names for a namespace of documents."""
-
 _BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]++:[A-Za-z0-9_-]++")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _IMPORT_PATH = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*+:[A-Za-z_]\w*+")
-_TARGET = r"private|groups|-?[0-9]{1,18}(:[0-9]{1,10})?"
-_SCOPED_PATH = re.compile(f"{_IMPORT_PATH.pattern}(@({_TARGET}|off))?")
-_SCOPED_NAMESPACE = re.compile(f"{NAMESPACE.pattern}(@({_TARGET}))?")
+TARGET = r"private|groups|-?[0-9]{1,18}(:[0-9]{1,10})?"
+"""Where something is used, as in `BEHAVIORS`: the pattern of what stands behind an `@`."""
+_SCOPED_PATH = re.compile(f"{_IMPORT_PATH.pattern}(@({TARGET}|off))?")
 _SENTRY_DSN = re.compile(r"https?://[^\s/@]{1,200}@[^\s/@]{1,253}/[^\s@]{1,200}")
 
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
@@ -66,7 +63,8 @@ def number(default: float | Decimal | None, min_: float, max_: float, descriptio
     return Field(default=default, ge=min_, le=max_, description=description)
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """Return words that commas or spaces separate."""
     return text.replace(",", " ").split()
 
 
@@ -98,7 +96,8 @@ def _only(accepts: Callable[[str], bool]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _matching(pattern: re.Pattern[str]) -> AfterValidator:
+def matching(pattern: re.Pattern[str]) -> AfterValidator:
+    """Return a validator of texts that match a pattern from end to end."""
     return _only(lambda text: pattern.fullmatch(text) is not None)
 
 
@@ -148,13 +147,13 @@ Verbosity: TypeAlias = Annotated[
 ]
 Secret: TypeAlias = Annotated[SecretStr, Allowed("text")]
 BotToken: TypeAlias = Annotated[
-    SecretStr, _matching(_BOT_TOKEN), Allowed("a token from @BotFather: `123456:ABC…`")
+    SecretStr, matching(_BOT_TOKEN), Allowed("a token from @BotFather: `123456:ABC…`")
 ]
 WebhookSecret: TypeAlias = Annotated[
-    SecretStr, _matching(_WEBHOOK_SECRET), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
+    SecretStr, matching(_WEBHOOK_SECRET), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
 ]
 SentryDsn: TypeAlias = Annotated[
-    SecretStr, _matching(_SENTRY_DSN), Allowed("the DSN of a project: `https://key@host/1`")
+    SecretStr, matching(_SENTRY_DSN), Allowed("the DSN of a project: `https://key@host/1`")
 ]
 WebAddress: TypeAlias = Annotated[
     str,
@@ -180,20 +179,20 @@ ModelOrOff: TypeAlias = Annotated[
 UserIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(gt=0)]],
     NoDecode,
-    on_text(_words),
+    on_text(words),
     Allowed("user ids (numbers; @userinfobot tells you yours), separated by commas or spaces"),
 ]
 GroupIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(lt=0)]],
     NoDecode,
-    on_text(_words),
+    on_text(words),
     Allowed("ids of groups, all below 0, separated by commas or spaces"),
 ]
 ImportPaths: TypeAlias = Annotated[
     tuple[
         Annotated[
             str,
-            _matching(_SCOPED_PATH),
+            matching(_SCOPED_PATH),
             Allowed(
                 "classes as `package.module:Class`, separated by commas or spaces; with `@private`,"
                 " `@groups`, `@<chat id>` or `@<chat id>:<topic id>` one runs only there, and with"
@@ -203,19 +202,13 @@ ImportPaths: TypeAlias = Annotated[
         ...,
     ],
     NoDecode,
-    on_text(_words),
+    on_text(words),
 ]
 FeaturePaths: TypeAlias = Annotated[
-    tuple[Annotated[str, _matching(_IMPORT_PATH)], ...],
+    tuple[Annotated[str, matching(_IMPORT_PATH)], ...],
     NoDecode,
-    on_text(_words),
+    on_text(words),
     Allowed("functions as `package.module:feature`, separated by commas or spaces"),
-]
-Namespaces: TypeAlias = Annotated[
-    tuple[Annotated[str, _matching(_SCOPED_NAMESPACE)], ...],
-    NoDecode,
-    on_text(_words),
-    Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces; `@` as in `BEHAVIORS`"),
 ]
 Prices: TypeAlias = Annotated[
     tuple[Price, ...],
@@ -230,7 +223,7 @@ Prices: TypeAlias = Annotated[
 MemoryKinds: TypeAlias = Annotated[
     tuple[Literal["state", "facts", "synopses"], ...],
     NoDecode,
-    on_text(lambda kinds: [] if kinds.lower() == "off" else _words(kinds)),
+    on_text(lambda kinds: [] if kinds.lower() == "off" else words(kinds)),
     Allowed("any of `state`, `facts`, `synopses`, separated by commas or spaces, or `off`"),
 ]
 Zone: TypeAlias = Annotated[ZoneInfo, on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]

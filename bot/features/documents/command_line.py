@@ -14,11 +14,11 @@ from pathlib import Path
 from bot.costs import UsageRecorder, billed_to
 from bot.feature import Subcommands
 from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sections
+from bot.features.documents.settings import NAMESPACE
 from bot.model.models import open_models
 from bot.parsing.answers import NotRead
 from bot.runtime.process import memory_options, open_store, redis_address
 from config.settings import Settings
-from config.values import NAMESPACE
 from memory.documents import Library, Origin, key_of, passages
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten

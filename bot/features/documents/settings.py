@@ -1,11 +1,17 @@
 """The settings of documents: which the bot may read, and how their passages reach the model."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic_settings import NoDecode
 
 from config import values
 from config.settings import Settings
+
+NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Valid names for a namespace of documents."""
+_SCOPED_NAMESPACE = re.compile(f"{NAMESPACE.pattern}(@({values.TARGET}))?")
 
 
 class DocumentSettings(Settings):
@@ -15,7 +21,14 @@ class DocumentSettings(Settings):
         default="auto",
         description="Search documents before each call, only when the model uses a tool, or not",
     )
-    document_namespaces: values.Namespaces = Field(
+    document_namespaces: Annotated[
+        tuple[Annotated[str, values.matching(_SCOPED_NAMESPACE)], ...],
+        NoDecode,
+        values.on_text(values.words),
+        values.Allowed(
+            "names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces; `@` as in `BEHAVIORS`"
+        ),
+    ] = Field(
         default=(), description="Namespaces of your own documents (`ingest`) that this bot may read"
     )
 
