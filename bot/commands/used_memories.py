@@ -53,23 +53,11 @@ class _Reading:
 
 
 class UsedMemories:
-    """Finds answers, and what they used."""
+    """Finds what answers used."""
 
     def __init__(self, histories: HistoryParts, sentences: Sentences) -> None:
         self._histories = histories
         self.sentences = sentences
-
-    async def find_answer(self, conversation: Scope, message_id: int) -> Message | None:
-        """Return the answer that this message shows or got, the newest one for 0; None if gone."""
-        messages = (await ChatHistory.read(self._histories, conversation)).messages
-        named = next((m for m in reversed(messages) if message_id in m.message_ids), None)
-        if message_id and named is None:
-            return None
-        for message in reversed(messages):
-            is_of_it = named is None or message.exchange == named.exchange
-            if message.role == "assistant" and is_of_it:
-                return message
-        return None
 
     async def read(self, language: str, conversation: Scope, seq: int) -> list[UsedMemory]:
         """Return what an answer used: first what it or its question says, the state last."""

@@ -17,19 +17,10 @@ from time import time
 
 import orjson
 
-from memory.message import Message
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
 from memory.scopes.entries import written
 from memory.scopes.fields import Field
-from memory.scopes.log import (
-    Cursor,
-    Delta,
-    StreamDelta,
-    message_of,
-    seq_of,
-    stored_fields,
-    version_of,
-)
+from memory.scopes.log import Cursor, Delta, StreamDelta, seq_of, stored_fields, version_of
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
@@ -146,14 +137,6 @@ class Scopes:
         """Return the cached scope, as the turn has read it; read it if it is not complete."""
         held = self.held.get(scope)
         return held if held and held.is_whole else await self.read(scope)
-
-    async def read_newest(self, conversation: Scope) -> list[Message]:
-        """Return the newest 200 messages of a conversation, newest first."""
-        log = self.store.keys.scope(conversation).log
-        entries = await self.store.client.call(
-            *("XREVRANGE", log, "+", "-", "COUNT", _PAGE_OF_MESSAGES)
-        )
-        return [message_of(seq_of(entry), fields) for entry, fields in entries]
 
     async def read_conversation(self, conversation: Scope) -> ScopeMemory:
         """Read a conversation with all its messages under one version; keep it in the cache."""

@@ -7,7 +7,6 @@ skipped in spring becomes the first moment after the gap, and one that comes twi
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from operator import attrgetter
 from secrets import token_hex
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -66,11 +65,6 @@ class WorkItem:
     def opened(self, due: float) -> Self:
         """Return the item as one that is due then."""
         return replace(self, due=due)
-
-    def is_like(self, other: "WorkItem") -> bool:
-        """Return whether both say the same at the same time."""
-        said = attrgetter("kind", "is_task", "text", "due", "at", "rule")
-        return bool(said(self) == said(other))
 
     def first_due(self, zone: str, now: float) -> float:
         """Return when it is due first in a zone; raise `UnusableTime`."""

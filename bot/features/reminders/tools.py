@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -154,9 +155,10 @@ class ReminderTools(AIContextBehavior):
             await store_zone(self._scopes, person, zone)
         waiting = await self._reminders.list_open(context.conversation, person, is_open=False)
         # One that waited for the zone is set below the answer, with all others that did.
-        if not any(each.needs_zone and each.is_like(reminder) for each in waiting):
+        if not any(each.needs_zone and _said_in(each) == _said_in(reminder) for each in waiting):
             here, opened = context.conversation.chat_id, reminder.opened(due)
-            same = (each for each in open_now if each.is_like(opened) and each.chat_id == here)
+            alike = (each for each in open_now if _said_in(each) == _said_in(opened))
+            same = (each for each in alike if each.chat_id == here)
             # Asked for twice, also by a turn that begins again after a crash, it is one.
             reminder = replace(opened, id=next((each.id for each in same), reminder.id))
             _add(reminder, context, open_now)
@@ -193,10 +195,14 @@ class ReminderTools(AIContextBehavior):
         return f"{moment:%A} {moment.isoformat(timespec='minutes')} ({in_zone})"
 
 
+_said_in = attrgetter("kind", "is_task", "text", "due", "at", "rule")
+"""What two reminders have in common that say the same at the same time."""
+
+
 def _add(reminder: WorkItem, context: AgentContext, open_now: Sequence[WorkItem]) -> None:
     """Note a reminder once; raise `ToolError` if the person has too many."""
     changes = context.work
-    if any(each.is_like(reminder) for each in changes.added):
+    if any(_said_in(each) == _said_in(reminder) for each in changes.added):
         return
     gone = {each.id for each in changes.cancelled}
     if is_one_too_many(reminder, [e for e in (*open_now, *changes.added) if e.id not in gone]):

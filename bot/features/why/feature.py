@@ -21,6 +21,10 @@ from bot.features.why.marks import LearnedMarks
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.erasure.questions import NotConfirmed
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.scopes.log import message_of as stored_message
+from memory.scopes.log import seq_of
 from memory.store.keys import Scope
 
 _SEQ_AND_CODE = re.compile(r"\A\d{1,16} \S+")
@@ -57,6 +61,8 @@ _ON_FIRST = 3
 """The best ones; the others are on the next pages."""
 _MAX_TOPICS = 20
 """In how many topics, the newest first, a 👎 is looked for."""
+_MAX_SEARCHED = 200
+"""Among how many of the newest messages of each it is looked for."""
 
 
 class WhyList:
@@ -116,11 +122,23 @@ class WhyCommand:
         seq, _, code = asked.text.partition(" ")
         if code and seq.isdecimal():
             return await self._source(asked, conversation, int(seq), code)
-        answer = await self._used.find_answer(conversation, asked.replied_to)
+        answer = await self._answer_of(conversation, asked.replied_to)
         if answer is None:
             key = "why.no_answer" if asked.replied_to else "why.nothing_yet"
             return Answer(self._sentences.say(language, key))
         return await PagedList(self._list(answer.seq), self._sentences).show(asked, conversation)
+
+    async def _answer_of(self, conversation: Scope, message_id: int) -> Message | None:
+        """Return the answer that this message shows or got, the newest one for 0; None if gone."""
+        messages = (await ChatHistory.read(self._memory.histories, conversation)).messages
+        named = next((m for m in reversed(messages) if message_id in m.message_ids), None)
+        if message_id and named is None:
+            return None
+        for message in reversed(messages):
+            is_of_it = named is None or message.exchange == named.exchange
+            if message.role == "assistant" and is_of_it:
+                return message
+        return None
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list."""
@@ -173,7 +191,10 @@ class WhyCommand:
 
         Otherwise everybody's 👎 in a group would be answered.
         """
-        messages = await self._memory.scopes.read_newest(conversation)
+        memory = self._memory
+        log = memory.keys.scope(conversation).log
+        entries = await memory.client.call("XREVRANGE", log, "+", "-", "COUNT", _MAX_SEARCHED)
+        messages = [stored_message(seq_of(entry), fields) for entry, fields in entries]
         exchanges = {
             message.exchange
             for message in messages
