@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from importlib import import_module
 from inspect import Parameter, iscoroutinefunction, signature
 from itertools import islice
@@ -307,16 +307,10 @@ def _action(returned: object) -> Action | FinishAction:
         case FinishAction(text=str()):
             return returned
         case Action(calls=tuple(calls), text=str()) if 1 <= len(calls) <= _MAX_CALLS:
-            if all(map(_is_call, calls)):
+            are_calls = all(isinstance(each, ToolCall) for each in calls)
+            if are_calls and all(isinstance(part, str) for each in calls for part in astuple(each)):
                 return returned
     raise UnusableClass("next_action returned no action")
-
-
-def _is_call(call: object) -> bool:
-    match call:
-        case ToolCall(id=str(), name=str(), arguments=str()):
-            return True
-    return False
 
 
 def _report(what: str, error: Exception) -> None:

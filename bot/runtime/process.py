@@ -28,7 +28,7 @@ from memory.memory import MemoryOptions
 from memory.queue.turn_store import TurnTimes
 from memory.search.embeddings import index_class
 from memory.store.client import RedisClient
-from memory.store.embedded import EmbeddedValkey
+from memory.store.embedded import EmbeddedValkey, die_with_parent
 from memory.store.tasks import end_tasks
 from memory.text.tokens import encoding
 
@@ -117,7 +117,6 @@ _CONVERSATION_SHARE = 16
 quarters of the cache if that is more."""
 _MAX_FILES = 65_536
 _REPLACE_AFTER_S = 1
-_PR_SET_PDEATHSIG = 1
 _SECONDS_A_DAY = 86_400
 
 
@@ -249,13 +248,13 @@ def run_forked(count: int, serve: Callable[[int], int]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
 
     def fork(number: int) -> int:
-        parent, child_pid = os.getpid(), os.fork()
+        die, child_pid = die_with_parent(), os.fork()
         if child_pid == 0:
-            if sys.platform == "linux":  # it gets SIGTERM when the parent dies from now on
-                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if die:
+                die()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
-            sys.exit(serve(number) if os.getppid() == parent else 0)
+            sys.exit(serve(number))
         return child_pid
 
     had_terminal = os.isatty(0)

@@ -106,11 +106,6 @@ class Refused(TelegramError):
         self.reason = reason
         self.description = description
 
-    @property
-    def bad_entities(self) -> bool:
-        """Whether the same text may succeed without its formatting."""
-        return self.reason == "entities"
-
 
 class ChatMigrated(TelegramError):
     """Raised when the group continues as a supergroup under `new_chat_id`."""

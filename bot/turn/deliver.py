@@ -237,7 +237,7 @@ class Deliverer:
             except ChatMigrated as error:
                 to = _moved(to, asked_for, error)
             except Refused as error:
-                if former and not error.bad_entities:
+                if former and error.reason != "entities":
                     await self._delete(to.chat_id, former)
                     former = 0
                 else:
@@ -314,7 +314,7 @@ def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:
     A group may forbid files: then their text is sent, and a crash may repeat all of it. A picture
     that Telegram cannot show is sent as a document; of other files the caption is left.
     """
-    if refusal.bad_entities and part.entities:
+    if refusal.reason == "entities" and part.entities:
         return (replace(part, entities=()),)
     if part.file is None:
         raise refusal

@@ -102,7 +102,9 @@ class Forgetting:
                 tasks += [message, answer] if answer and is_answered else [message]
             if message.role == "assistant":  # a question may have several parts before it
                 answer = message
-        return [*found, *_begun_by(found[0], tasks)] if found else []
+        ids = found[0].message_ids if found else ()
+        begun = {each.exchange for each in tasks if each.is_task and each.replied_to in ids}
+        return [*found, *(each for each in tasks if each.exchange in begun)]
 
     async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str | None:
         """Return a text that changes when the conversation, or all of a sender's words, are erased.
@@ -284,13 +286,6 @@ class Forgetting:
             if fields[b"x"] in exchanges:
                 seqs.add(seq_of(entry))
         return seqs
-
-
-def _begun_by(asked: Message, tasks: Sequence[Message]) -> list[Message]:
-    begun = {
-        each.exchange for each in tasks if each.is_task and each.replied_to in asked.message_ids
-    }
-    return [each for each in tasks if each.exchange in begun]
 
 
 def _watermarks_before(

@@ -83,14 +83,15 @@ class DeadLetters:
         heads = await client.pipeline(
             [("HGET", keys.scope(scope).dead_letters, id_) for scope, id_ in named]
         )
-        gone = [member for member, head in zip(members, heads, strict=True) if head is None]
-        if gone:
-            await client.call("ZREM", keys.dead_letters, *gone)
-        letters = []
-        for (scope, id_), head in zip(named, heads, strict=True):
-            if head:
+        letters, gone = [], []
+        for member, (scope, id_), head in zip(members, named, heads, strict=True):
+            if head is None:
+                gone.append(member)
+            else:
                 at_ms, error, _ = head.decode().split("|")
                 letters.append(DeadLetter(scope, id_, int(at_ms) / 1000, error))
+        if gone:
+            await client.call("ZREM", keys.dead_letters, *gone)
         return letters
 
     async def retry(self, conversation: Scope, id_: str) -> Literal["begun", "later", "nothing"]:
