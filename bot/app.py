@@ -8,13 +8,7 @@ from functools import partial
 
 import structlog
 
-from bot.assistant import (
-    assistant_of,
-    behaviors_of,
-    build_commands,
-    learning_config,
-    turn_worker,
-)
+from bot.assistant import assistant_of, behaviors_of, build_commands, learning_config, turn_worker
 from bot.commands.command_set import CommandSet
 from bot.commands.erasing import Receipts, all_in_order
 from bot.commands.fact_edits import FactEdits

@@ -22,14 +22,7 @@ from typing import Any
 import orjson
 
 from bot.model.call import ModelObserver, Post, WhichModel
-from bot.playground.offline_quotes import (
-    SAID,
-    SAYS,
-    Quotes,
-    Remembered,
-    corrects,
-    tells_nothing,
-)
+from bot.playground.offline_quotes import SAID, SAYS, Quotes, Remembered, corrects, tells_nothing
 from memory.text.internal_model import AnswerShape
 
 _QUESTION = re.compile(r"[?？؟]\s*$")
