@@ -76,7 +76,6 @@ class ServerState:
     is_cluster: bool
     is_replica: bool = False
     is_redis: bool = True  # false if its INFO has no fields
-    clock_ahead_s: float = 0  # how far its clock is ahead of ours
     info: Mapping[str, str] = field(default_factory=dict)  # INFO, empty if it was refused
 
 
@@ -146,7 +145,8 @@ async def read_state(client: RedisClient) -> ServerState:
     with suppress(StoreRefused):
         info = await client.info("default")
         is_redis = bool(info)
-    ahead_s = await client.clock_ahead_s() if is_redis else 0
+    if is_redis:
+        await client.clock_ahead_s()
     return ServerState(
         product="Valkey" if "valkey_version" in info else "Redis",
         version=info.get("valkey_version") or info.get("redis_version"),
@@ -155,7 +155,6 @@ async def read_state(client: RedisClient) -> ServerState:
         is_cluster=info.get("cluster_enabled") == "1",
         is_replica=info.get("role") == "slave",
         is_redis=is_redis,
-        clock_ahead_s=ahead_s,
         info=info,
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bot import probe
 from bot.probe import Row, Rows, ServerState, StoreProbe
+from bot.runtime.maintenance import MAX_CLOCK_S
 from bot.runtime.process import open_store
 from config.settings import Settings
 from memory.store.client import RedisClient
@@ -18,7 +19,6 @@ from memory.store.store import LAYOUT, OtherLayout, check_layout
 
 MAX_CONNECTIONS = 1  # on a small plan, running processes may use all others
 _NEARLY_FULL = 0.8
-_MAX_CLOCK_S = 30
 
 
 async def check_store(address: str | None, settings: Settings) -> Rows:
@@ -40,8 +40,8 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     yield memory(figures)
     yield connections(figures, settings.redis_max_connections)
     yield probe.cluster(state, address)
-    if abs(state.clock_ahead_s) > _MAX_CLOCK_S:
-        yield clock(state)
+    if abs(figures.clock_ahead_s) > MAX_CLOCK_S:
+        yield clock(figures)
     if settings.intake_wait_replicas:
         yield replicas(figures, settings.intake_wait_replicas)
 
@@ -57,6 +57,7 @@ class Figures:
     clients: int | None  # with ourselves
     max_clients: int | None
     replicas: int | None
+    clock_ahead_s: float = 0  # how far its clock is ahead of ours
 
 
 async def _read_figures(client: RedisClient, state: ServerState) -> Figures:
@@ -73,6 +74,7 @@ async def _read_figures(client: RedisClient, state: ServerState) -> Figures:
         clients=_integer(info.get("connected_clients")),
         max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
         replicas=_integer(info.get("connected_slaves")),
+        clock_ahead_s=client.ahead_s,
     )
 
 
@@ -129,12 +131,10 @@ def connections(figures: Figures, ours: int) -> Row:
     return Row(what, "ok", seen)
 
 
-def clock(state: ServerState) -> Row:
+def clock(figures: Figures) -> Row:
     """Return the warning about two clocks that differ."""
-    seconds = round(abs(state.clock_ahead_s))
-    seen = (
-        f"this machine is {seconds} s {'behind' if state.clock_ahead_s > 0 else 'ahead of'} Redis"
-    )
+    side = "behind" if figures.clock_ahead_s > 0 else "ahead of"
+    seen = f"this machine is {round(abs(figures.clock_ahead_s))} s {side} Redis"
     return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
 
 
