@@ -171,18 +171,8 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
 
 
 RELOADED = frozenset(
-    {
-        "admin_user_ids",
-        "allowed_user_ids",
-        "allowed_group_ids",
-        "user_turns_per_minute",
-        "user_tokens_per_day",
-        "prices",
-        "budget_per_month",
-        "system_prompt_file",
-        "log_level",
-    }
-)
+    ("admin_user_ids", "allowed_user_ids", "allowed_group_ids", "user_turns_per_minute")
+) | {"user_tokens_per_day", "prices", "budget_per_month", "system_prompt_file", "log_level"}
 """The settings that take effect without a restart."""
 
 

@@ -25,8 +25,6 @@ from memory.store.store import Store
 
 log = structlog.get_logger(__name__)
 
-_DEFAULT_LANGUAGE = b"en"
-
 
 class Operators:
     """The people in `ADMIN_USER_IDS`, and the language of their last `/start` or admin command."""
@@ -55,8 +53,7 @@ class Operators:
         ids = sorted(self.ids)
         languages = await self._client.call("HMGET", self._key, *ids)
         return {
-            id_: (language or _DEFAULT_LANGUAGE).decode()
-            for id_, language in zip(ids, languages, strict=True)
+            id_: (language or b"en").decode() for id_, language in zip(ids, languages, strict=True)
         }
 
 

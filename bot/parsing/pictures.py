@@ -19,10 +19,8 @@ _READER = Parser(
     Path(__file__).with_name("picture.py"), MAX_PICTURE_BYTES, 2 * MAX_SHOWN_BYTES, 224, 5
 )
 
-PictureFormat = Literal["JPEG", "PNG", "WEBP", "GIF"]
 
-
-def format_by_signature(content: bytes) -> PictureFormat | None:
+def format_by_signature(content: bytes) -> Literal["JPEG", "PNG", "WEBP", "GIF"] | None:
     """Return the format whose files begin like this one; None if it is no picture."""
     if content.startswith(b"\xff\xd8\xff"):
         return "JPEG"

@@ -117,7 +117,6 @@ _CONVERSATION_SHARE = 16
 quarters of the cache if that is more."""
 _MAX_FILES = 65_536
 _REPLACE_AFTER_S = 1
-_SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,7 @@ async def open_store(
 def memory_options(settings: Settings) -> MemoryOptions:
     """Return how much the operator wants remembered, and how turns are timed."""
     return MemoryOptions(
-        ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
+        ttl_s=settings.memory_ttl_days * 86_400,
         tail=2 * settings.window_messages,
         cache_bytes=_CACHE_BYTES,
         conversation_bytes=max(_CACHE_BYTES * 3 // 4, memory_mb() * 2**20 // _CONVERSATION_SHARE),

@@ -27,25 +27,9 @@ from bot.telegram.updates import (
 # Content beside text and documents, by Telegram's own field names. `read_media` reads some of it.
 # The order matters: a venue is also a location, and a live photo is also a photo.
 UNSUPPORTED_KINDS = (
-    "voice",
-    "video_note",
-    "audio",
-    "animation",
-    "video",
-    "live_photo",
-    "photo",
-    "sticker",
-    "venue",
-    "location",
-    "contact",
-    "poll",
-    "dice",
-    "game",
-    "story",
-    "paid_media",
-    "checklist",
-    "giveaway",
-    "invoice",
+    *("voice", "video_note", "audio", "animation", "video", "live_photo", "photo", "sticker"),
+    *("venue", "location", "contact", "poll", "dice", "game", "story", "paid_media", "checklist"),
+    *("giveaway", "invoice"),
 )
 HEIC_TYPES = ("image/heic", "image/heif")
 """Pictures of iPhones. The decoder starts threads, so no confined process can read them."""

@@ -232,10 +232,6 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
         raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal
 
 
-_NO_FILE = SentFile("", "", "", 0)
-"""Telegram has none with such an id."""
-
-
 async def read_media(
     request: Request,
     sent: Sequence[IncomingMessage],
@@ -251,7 +247,8 @@ async def read_media(
     found, reasons = list[tuple[int, T]](), dict[str, None]()
     for each in sent:
         try:
-            found.append((each.message_id, await read(each.file or _NO_FILE)))
+            file = each.file or SentFile("", "", "", 0)  # Telegram has none with such an id
+            found.append((each.message_id, await read(file)))
         except NotRead as refusal:
             reasons[refusal.reason] = None
     if reasons:

@@ -84,8 +84,6 @@ Requesting = Callable[[], AbstractAsyncContextManager[None]]
 """Is entered right before each request that sends a part; sees how the request ended."""
 
 Pause = Callable[[float], Awaitable[object]]
-MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
-"""Returns everything that is stored of a conversation as a file; raises `StoreError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ class Deliverer:
 
     chat: Chat
     timeout_s: float
-    export: MakeFile
+    export: Callable[[Scope], Awaitable[OutgoingFile]]  # all that is stored of a conversation
     observe: Observer
     pause: Pause = asyncio.sleep
 

@@ -38,15 +38,12 @@ _MAX_WORDS = 12
 """A question of fewer content words and at most so many words is a follow-up."""
 
 
-RunTools = Callable[[Action, AgentContext], Awaitable[CompletedStep]]
-
-
 @dataclass(frozen=True, slots=True)
 class Assistant:
     """What answers messages. The system message and the tools include those of the `behaviors`."""
 
     run: RunAgent  # answers the message of a context
-    run_tools: RunTools  # runs the tools of one action
+    run_tools: Callable[[Action, AgentContext], Awaitable[CompletedStep]]  # of one action
     prompt: Callable[[AgentContext], Prompt]
     showable: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
     selector: MessageSelector  # chooses the messages of the window

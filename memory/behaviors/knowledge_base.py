@@ -137,7 +137,7 @@ _NAME_BYTES = 96
 _SUMMARY_BYTES = 1_100
 _ENTRY_BYTES = 200
 _MAX_ENTRIES = 10
-_NAMES = ("first_name", "last_name")
+NAMES = ("first_name", "last_name")
 _LISTS = ("key_entities", "open_problems", "current_goals")
 
 
@@ -232,7 +232,7 @@ def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
     """
     names_and_summary = {
         name: after if _is_known(after) else before
-        for name in (*_NAMES, "discussion_summary")
+        for name in (*NAMES, "discussion_summary")
         for before, after in [(getattr(old, name), getattr(new, name))]
     }
     before, given = (getattr(each, "domain", None) for each in (old, new))
@@ -261,7 +261,7 @@ def bounded(state: KnowledgeBase) -> KnowledgeBase:
     for name in _LISTS:
         lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in getattr(state, name))
         lists[name] = list(dict.fromkeys(filter(_is_known, lines)))[:_MAX_ENTRIES]
-    names = {name: cut(one_line(getattr(state, name)), _NAME_BYTES) for name in _NAMES}
+    names = {name: cut(one_line(getattr(state, name)), _NAME_BYTES) for name in NAMES}
     names = {name: text if _is_known(text) else UNKNOWN for name, text in names.items()}
     summary = cut(one_line(state.discussion_summary), _SUMMARY_BYTES)
     fitting = state.model_copy(update={**names, **lists, "discussion_summary": summary})

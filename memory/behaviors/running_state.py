@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from memory.behaviors.context import CallContext
 from memory.behaviors.knowledge_base import (
+    NAMES,
     UNKNOWN,
     DomainRefused,
     KnowledgeBase,
@@ -62,7 +63,6 @@ _DOMAIN_TASK = (
     " In `domain`, give every field that still holds: null clears a field. Not all of them need to "
     "be known yet. Null for `domain` as a whole changes nothing."
 )
-_NAMES = ("first_name", "last_name")
 
 
 class RunningState(LearningBehavior):
@@ -148,9 +148,9 @@ class RunningState(LearningBehavior):
         if not isinstance(answer, KnowledgeBase):
             raise PartRejected("not a knowledge base")
         old = read(self.model, batch.here.state)
-        if not known(answer) and not known(old).keys() <= set(_NAMES):
+        if not known(answer) and not known(old).keys() <= set(NAMES):
             raise PartRejected("it knows nothing any more")
-        names = dict.fromkeys(_NAMES, UNKNOWN)
+        names = dict.fromkeys(NAMES, UNKNOWN)
         if batch.conversation.is_private:
             # A name that only the assistant, a tool or a document mentioned is not the person's.
             of_person = [
@@ -159,7 +159,7 @@ class RunningState(LearningBehavior):
                 if message.role == "user" and message.is_first_party
             ]
             own = " ".join(of_person).casefold()
-            doubtful = [name for name in _NAMES if getattr(answer, name).casefold() not in own]
+            doubtful = [name for name in NAMES if getattr(answer, name).casefold() not in own]
             names = {name: getattr(old, name) for name in doubtful}
         new = answer.model_copy(update=names)
         try:

@@ -152,9 +152,8 @@ class Forgetting:
         said = await self.revise(conversation, decide, first_step(receipt_id))
         # Also without facts: it refuses a learner that has read the messages and is about to write.
         learned = await self.revise(scope, lambda facts: without(facts, erased), receipt_id)
-        await WorkItems(self.store).drop_unasked(
-            conversation, seqs
-        )  # one may have been added in between
+        # One may have been added in between.
+        await WorkItems(self.store).drop_unasked(conversation, seqs)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
         answered = await self.scopes.erase(conversation, Revision(receipt_id=receipt_id))
         return replace(said, records=said.records + learned.records, left=answered.left)

@@ -27,18 +27,8 @@ Schema = dict[str, Any]
 _NULL: Schema = {"type": "null"}
 _SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
 _LIMITS = (
-    "format",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
+    *("format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
+    *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "uniqueItems"),
 )
 _MAX_DEPTH = 10
 """Levels that api.openai.com accepts, including the object around all parts."""
