@@ -63,9 +63,8 @@ async def open_models(
     vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
     async with opening as unobserved, AsyncExitStack() as stack:
         client = replace(unobserved, observers=observers)
-        first = OpenAIChatModel(
-            client, settings.openai_model, first_limit_s, chat_parameters(settings)
-        )
+        parameters = chat_parameters(settings)
+        first = OpenAIChatModel(client, settings.openai_model, first_limit_s, parameters)
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
         internal = StructuredModel(client, name, first_limit_s, reasoning)
         internals = Resilient(internal)
