@@ -187,8 +187,7 @@ class Importing:
             origin = Origin(
                 free, nbytes=file.nbytes, sender_id=sender_id, imported_from=found.source
             )
-            library = Library(self.memory.scopes)
-            await library.put(here, origin, found.passages)
+            await Library(self.memory.scopes).put(here, origin, found.passages)
         keys = ["import.list_done" if is_list else "import.done"]
         keys += ["import.example"] * bool(found.passages)
         examples = " · ".join(_examples(found))
@@ -217,22 +216,17 @@ class Importing:
 
 def _facts_of(file: SentFile, content: bytes, at: float) -> dict[str, Any] | None:
     """Return the facts of a list, None for an export; raise `NotRead`."""
-    listed = file.pasted or _list_in(file, content)
-    return read_list(listed, at) if listed else None
-
-
-def _list_in(file: SentFile, content: bytes) -> str:
-    """Return the text of a file that is a list, "" for an export; raise `NotRead`."""
-    is_text = file.name.lower().endswith(_LIST_SUFFIXES)
-    if is_text and (listed := list_in(content, is_asked=False)):
-        return listed
     # An export may have any name: it is a zip or JSON.
     head = content[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith((b"PK\x03\x04", b"[", b"{")):
-        return ""
-    is_asked = bool(file.nonce or file.read_as)
-    if is_text and is_asked and (listed := list_in(content, is_asked=True)):
-        return listed
+    is_export = head.startswith((b"PK\x03\x04", b"[", b"{"))
+    listed = file.pasted
+    if not listed and file.name.lower().endswith(_LIST_SUFFIXES):
+        is_asked = bool(file.nonce or file.read_as) and not is_export
+        listed = list_in(content, is_asked=is_asked)
+    if listed:
+        return read_list(listed, at)
+    if is_export:
+        return None
     raise NotRead("type")
 
 
