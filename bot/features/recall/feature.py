@@ -35,9 +35,7 @@ _MAX_FOUND = 5
 _SUPERGROUPS = -(10**12)
 """Telegram's ids of supergroups are below this; a link to a message has the rest of the id."""
 _PASSAGE_CHARS = 300
-_NEEDED_IN_QUOTES = frozenset(
-    ("bold", "italic", "underline", "strikethrough", "spoiler", "date_time")
-)
+_NEEDED_IN_QUOTES = {"bold", "italic", "underline", "strikethrough", "spoiler", "date_time"}
 """Telegram refuses a quote without these entities, and `Quote` has none."""
 
 _VERB = "recall"
@@ -98,34 +96,33 @@ class RecallCommand:
         hits = list(best.values())[:_MAX_FOUND]
         if not hits:
             return Answer(self._sentences.say(language, "recall.nothing"))
-        if history.conversation.chat_id != asked.chat_id:
-            # The group has become a supergroup, where these ids are other messages.
-            hits = [replace(message, message_ids=()) for message in hits]
-        shown = await asyncio.gather(*(self._shown(asked, message, query) for message in hits))
+        here = history.conversation
+        shown = await asyncio.gather(*(self._shown(asked, here, each, query) for each in hits))
         return Answer((_together(asked.chat_id, shown, hits) if len(shown) > 1 else shown[0],))
 
     async def press(self, pressed: ButtonPress, here: Scope, seq: str) -> tuple[Part, ...]:
         """Queue the command that replies to the message of a button."""
         if not seq.isdecimal():
             raise NotConfirmed("unknown")
-        jump = replace(message_of(pressed), command=_JUMP, text=seq)
-        await put_press(self._mailbox, here, jump)
+        await put_press(self._mailbox, here, replace(message_of(pressed), command=_JUMP, text=seq))
         return ()
 
     async def jump(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Reply to the message with a sequence."""
-        language = asked.sender.language
         history = await ChatHistory.read(self._histories, conversation)
         seq = int(asked.text or 0)
         named = next((each for each in history.messages if each.seq == seq), None)
         if named is None or seq in history.hidden:
-            return Answer(self._sentences.say(language, "recall.nothing"))
-        if history.conversation.chat_id != asked.chat_id:
-            named = replace(named, message_ids=())
-        return Answer((await self._shown(asked, named, ""),))
+            return Answer(self._sentences.say(asked.sender.language, "recall.nothing"))
+        return Answer((await self._shown(asked, history.conversation, named, ""),))
 
-    async def _shown(self, asked: IncomingMessage, message: Message, query: str) -> Part:
+    async def _shown(
+        self, asked: IncomingMessage, here: Scope, message: Message, query: str
+    ) -> Part:
         language = asked.sender.language
+        if here.chat_id != asked.chat_id:
+            # The group has become a supergroup, where these ids are other messages.
+            message = replace(message, message_ids=())
         author = "by_you" if message.sender_id == asked.sender.id else "by_other"
         author = "by_me" if message.role == "assistant" else author
         # `sent` has the Telegram messages of the stored one: the id, 0 if unknown, and the text.
@@ -140,12 +137,9 @@ class RecallCommand:
         message_id, part = max(sent, key=lambda each: len(words & {*words_of(each[1].text)}))
         passage = relevant_excerpt(part.text, query, _PASSAGE_CHARS)
         passage = passage.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
-        [title] = self._sentences.say(
-            language,
-            f"recall.{author}",
-            name=message.sender_name,
-            date=self._sentences.day(language, message.sent_at),
-        )
+        date = self._sentences.day(language, message.sent_at)
+        values = {"name": message.sender_name, "date": date}
+        [title] = self._sentences.say(language, f"recall.{author}", **values)
         if not message_id or _has_format(part, passage):
             quote = Quote(message_id) if message_id else None
             return replace(title, text=f"{title.text}\n“{passage}”", quote=quote)
