@@ -81,18 +81,13 @@ def add_commands(commands: Subcommands) -> None:
 def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
     """Run the command and print a line for each file; return the exit status."""
     if settings.telegram_bot_token is None:
-        sys.stderr.write(
-            "TELEGRAM_BOT_TOKEN is not set: it names the bot that the documents belong to\n"
-        )
-        return 1
+        sys.exit("TELEGRAM_BOT_TOKEN is not set: it names the bot that the documents belong to")
     namespaces = tuple(dict.fromkeys(options.namespace))
     if not all(map(NAMESPACE.fullmatch, namespaces)):
-        sys.stderr.write("--namespace: use only A-Z a-z 0-9 . _ -\n")
-        return 1
+        sys.exit("--namespace: use only A-Z a-z 0-9 . _ -")
     request = IngestRequest(options.path, namespaces, options.link, options.remove)
     if not request.removes and not request.path.exists():
-        sys.stderr.write(f"{request.path} does not exist\n")
-        return 1
+        sys.exit(f"{request.path} does not exist")
     try:
         with redis_address(settings) as redis:
             return asyncio.run(_ingest(settings, redis, request))
@@ -109,9 +104,8 @@ async def _ingest(settings: Settings, redis: str, request: IngestRequest) -> int
     async with open_store(redis, settings) as client:
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
-            memory = Memory(
-                client, settings.bot_id, tokens, models.embedder, memory_options(settings)
-            )
+            options = memory_options(settings)
+            memory = Memory(client, settings.bot_id, tokens, models.embedder, options)
             await memory.take_layout()
             async with recorder.writing(memory.usage):
                 with billed_to(request.scopes[0]):
