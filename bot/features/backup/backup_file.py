@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b, scrypt, sha256
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import orjson
@@ -124,9 +123,7 @@ class BackupWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             with self._file:
                 if kind is None:
@@ -173,8 +170,7 @@ class BackupReader:
             sealed = _chunk_of(file)
             while sealed is not None:
                 following = _chunk_of(file)
-                opened = seal.open(sealed, number, is_last=following is None)
-                yield from _records_of(opened)
+                yield from _records_of(seal.open(sealed, number, is_last=following is None))
                 sealed, number = following, number + 1
         if not number:
             raise damaged()

@@ -132,8 +132,7 @@ async def _restore(
 
 
 def _store(client: RedisClient, settings: BackupSettings) -> Store:
-    ttl_s = memory_options(settings).ttl_s
-    return Store(client, Keys(settings.bot_id), Scripts(client), ttl_s)
+    return Store(client, Keys(settings.bot_id), Scripts(client), memory_options(settings).ttl_s)
 
 
 def _check_token(settings: BackupSettings) -> None:

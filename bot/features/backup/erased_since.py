@@ -39,11 +39,8 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
         left = _apply(left, without(_read(left), erased))
         if erased.tag == stored.tag:
             left = _without_messages(left, set(erased.seqs))
-    learned = {
-        name: value
-        for name, value in left.learned.items()
-        if not erasures.is_taken(scope, name.decode(), taken)
-    }
+    gone = {name for name in left.learned if erasures.is_taken(scope, name.decode(), taken)}
+    learned = {name: value for name, value in left.learned.items() if name not in gone}
     left = _without_records(left, taken.records)
     left = replace(left, learned=learned, work=_work(left, taken, erasures, now))
     if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
@@ -97,11 +94,8 @@ def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:
 
     As in an erasure, the turns of their tasks count whenever they began.
     """
-    exchanges = {
-        row[b"x"]
-        for _, row in stored.log
-        if int(row[b"i"]) == person and (float(row[b"s"]) <= until or row[b"m"].startswith(b"-"))
-    }
+    own = [row for _, row in stored.log if int(row[b"i"]) == person]
+    exchanges = {row[b"x"] for row in own if float(row[b"s"]) <= until or row[b"m"][:1] == b"-"}
     return {seq for seq, row in stored.log if row[b"x"] in exchanges}
 
 
@@ -161,6 +155,5 @@ def _work(
         is_forgotten = erasures.forgotten_until(item.person, stored.version.read_at)
         if item.is_open and due and not is_forgotten and item.id not in taken.work:
             seq = int(value.split(b"|")[_SEQ])
-            when = f"{item.person}|{seq}|{round(due * 1000)}|0|0||{item.body}"
-            left[id_] = when.encode()
+            left[id_] = f"{item.person}|{seq}|{round(due * 1000)}|0|0||{item.body}".encode()
     return left

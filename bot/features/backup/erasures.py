@@ -111,9 +111,8 @@ class Erasures:
 async def journal_mark(store: Store) -> tuple[int, float]:
     """Return what changes with every entry: the number of entries and the newest time."""
     name = store.keys.erasures
-    count, newest = await store.client.pipeline(
-        [("ZCARD", name), ("ZRANGE", name, -1, -1, "WITHSCORES")]
-    )
+    asking = [("ZCARD", name), ("ZRANGE", name, -1, -1, "WITHSCORES")]
+    count, newest = await store.client.pipeline(asking)
     return count, float(newest[0][1]) if newest else 0.0
 
 
@@ -139,12 +138,8 @@ async def merge_journals(store: Store, erasures: Erasures) -> None:
     oldest = await store.client.server_time() - store.ttl_s
     entries = [each for each in erasures.entries.items() if each[1] > oldest]
     for first in range(0, len(entries), _PAGE):
-        await store.client.pipeline(
-            [
-                ("ZADD", store.keys.erasures, "GT", repr(at), entry)
-                for entry, at in entries[first : first + _PAGE]
-            ]
-        )
+        name, page = store.keys.erasures, entries[first : first + _PAGE]
+        await store.client.pipeline([("ZADD", name, "GT", repr(at), entry) for entry, at in page])
 
 
 def _spans(ranges: str) -> list[range]:

@@ -68,8 +68,7 @@ class Restoring:
         for reader in readers:
             records = reader.records()
             for head in (each for each in records if each["kind"] == "scope"):
-                stored = from_file(head, records)
-                counts[await self._restore(stored, reader.header.id)] += 1
+                counts[await self._restore(from_file(head, records), reader.header.id)] += 1
                 progress(counts.total(), total)
         return counts
 
@@ -151,8 +150,7 @@ class Restoring:
             # A worker that looked too early may have removed an item from the index.
             commands = self._indexed(scope, left)
             if left.is_due:
-                read_at = int(left.version.read_at)
-                commands.append(("ZADD", keys.learning, "NX", read_at, scope.tag))
+                commands.append(("ZADD", keys.learning, "NX", int(left.version.read_at), scope.tag))
             if left.topic_named_by:
                 named = "SET", keys.topic_name(scope), left.topic_named_by
                 commands.append((*named, "EX", self._store.ttl_s, "NX"))
@@ -172,8 +170,7 @@ class Restoring:
             ]
         for id_, value in left.work.items():
             item = WorkItem.of_stored(id_.decode(), value)
-            look = look_at(keys.work, scope, item.id, item.due, self._client.now())
-            commands.append(look)
+            commands.append(look_at(keys.work, scope, item.id, item.due, self._client.now()))
         return commands
 
 

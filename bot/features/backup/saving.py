@@ -190,18 +190,16 @@ class Saving:
             job = await self._client.call("HGETALL", store.keys.job(id_))
             if not job or b"finished" in job:
                 continue
-            target = int(job[b"target"])
-            if job[b"kind"] == b"forget":
+            kind, target = job[b"kind"], int(job[b"target"])
+            if kind == b"forget":
                 await store.journal.note_person(target, float(job[b"cut_at"]))
                 continue
             [moved_from] = await store.read_meta(Scope.of_chat(target), "moved_from")
             chats = {target, Scope(moved_from.decode()).chat_id if moved_from else target}
             async for scope in self._scopes():
-                is_meant = (scope.is_conversation and scope.chat_id in chats) or (
-                    scope == Scope.of_person(target)
-                )
-                if job[b"kind"] == b"all":
-                    is_meant = scope.is_conversation or scope.is_person
+                is_own = scope.is_conversation or scope.is_person
+                is_named = scope.chat_id in chats or scope == Scope.of_person(target)
+                is_meant = is_own and (kind == b"all" or is_named)
                 confirm = store.keys.scope(scope).confirm
                 if is_meant and not await self._client.call("HEXISTS", confirm, id_):
                     await store.journal.note_clear(scope, ahead=1)
