@@ -173,9 +173,7 @@ async def read_form(request: Request) -> Form:
     if not nbytes.isdecimal() or int(nbytes) > _MAX_BODY_BYTES:
         raise TooLarge
     async with request.form(max_files=_MAX_PARTS, max_fields=_MAX_PARTS) as sent:
-        fields = {
-            name: well_formed(value) for name, value in sent.items() if isinstance(value, str)
-        }
+        fields = {name: well_formed(said) for name, said in sent.items() if isinstance(said, str)}
         files = [
             uploaded(await each.read(), well_formed(each.filename), each.content_type or "")
             for each in sent.getlist("file")

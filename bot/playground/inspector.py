@@ -219,24 +219,23 @@ class Inspector:
             return
         self._restored = True
         for place in self.scene:
-            await self.show_stored(place)
+            await self.show_stored(self.memory, place)
 
-    async def show_stored(self, place: PageChat) -> None:
+    async def show_stored(self, memory: Memory, place: PageChat) -> None:
         """Show the stored messages of a place in its chat; raise `StoreError`."""
-        if self.memory is not None:
-            history = await ChatHistory.read(self.memory.histories, place.conversation)
-            stored = history.messages[-_MAX_RESTORED:]
-            for message in (each for each in stored if each.sent_at < self._began_at):
-                if message.role == "user":
-                    person = self.scene.person(str(message.sender_id))
-                    sender = person or PagePerson(message.sender_id, message.sender_name)
-                    text, entities = message.text, find_entities(message.text)
-                else:  # in a thread, because a chat may have hundreds of long answers
-                    sender, (text, entities) = BOT, await asyncio.to_thread(parsed, message.text)
-                    text, entities = text or message.text, entities[:_MAX_ENTITIES]
-                number = telegram_id_of(message)
-                place.remembered_id = max(place.remembered_id, number)
-                place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
+        history = await ChatHistory.read(memory.histories, place.conversation)
+        stored = history.messages[-_MAX_RESTORED:]
+        for message in (each for each in stored if each.sent_at < self._began_at):
+            if message.role == "user":
+                person = self.scene.person(str(message.sender_id))
+                sender = person or PagePerson(message.sender_id, message.sender_name)
+                text, entities = message.text, find_entities(message.text)
+            else:  # in a thread, because a chat may have hundreds of long answers
+                sender, (text, entities) = BOT, await asyncio.to_thread(parsed, message.text)
+                text, entities = text or message.text, entities[:_MAX_ENTITIES]
+            number = telegram_id_of(message)
+            place.remembered_id = max(place.remembered_id, number)
+            place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
 
     async def kept(self, place: PageChat) -> dict[str, object] | None:
         """Return what is remembered here, for the template; raise `StoreError`.
@@ -279,8 +278,7 @@ class Inspector:
         self.telegram.updates.clear()
         self.telegram.files.clear()
         if self.memory is not None:
-            keys = self.memory.keys
-            shards = [("ZRANGE", index, 0, -1) for index in keys.conversations]
+            shards = [("ZRANGE", index, 0, -1) for index in self.memory.keys.conversations]
             found = await self.memory.client.pipeline(shards)
             people = [place.chat_id for place in self.scene if not place.is_group]
             await self._erase([Scope(tag.decode()) for tags in found for tag in tags], people)
@@ -327,9 +325,8 @@ async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDu
             [("MEMORY USAGE", name), ("TTL", name), (count, name), (newest, name, *arguments)]
         )
         if content:
-            shown = tuple(_entries(kind, content))
             about = name.rpartition(":")[2], kind, int(nbytes or 0), int(entries), int(expires_s)
-            dumps.append(KeyDump(*about, shown))
+            dumps.append(KeyDump(*about, tuple(_entries(kind, content))))
     return dumps
 
 

@@ -144,10 +144,9 @@ class InspectorPage:
         if replied is None and here.asking and query.get("reply") != f"-{here.asking.id}":
             replied = here.asking
         shows_stored = bool(query.get("stored"))
-        template = self._templates.get_template("inspector.html")
         page = HTMLResponse(
             well_formed(
-                template.render(
+                self._templates.get_template("inspector.html").render(
                     note=self._note,
                     is_offline=self._forms.sounds is not None,
                     here=here,
@@ -262,11 +261,9 @@ def to_html(text: str, entities: Sequence[Entity]) -> Markup:
     """Return text and entities as escaped HTML; overlapping ones are closed and reopened."""
     units = text.encode("utf-16-le")
     shown = [entity for entity in entities if entity.type in _TAGS or entity.type == "text_link"]
-    edges = sorted(
-        {0, len(units) // 2}
-        | {entity.offset for entity in shown}
-        | {entity.offset + entity.length for entity in shown}
-    )
+    starts = {entity.offset for entity in shown}
+    ends = {entity.offset + entity.length for entity in shown}
+    edges = sorted({0, len(units) // 2} | starts | ends)
     pieces = []
     for start, end in pairwise(edges):
         html = escape(units[2 * start : 2 * end].decode("utf-16-le"))

@@ -145,11 +145,8 @@ def _is_open(asked: str, answer: str, since: list[Said]) -> bool:
 def _synopsis(said: list[Said]) -> dict[str, object]:
     by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
     answers = [each.text[:_MAX_CHARS] for each in said if not each.by_person]
-    return synopsis_part(
-        by_people[0] if by_people else None,
-        f"Answered {len(answers)} times",
-        answers[-1] if answers else None,
-    )
+    wish, result = next(iter(by_people), None), next(reversed(answers), None)
+    return synopsis_part(wish, f"Answered {len(answers)} times", result)
 
 
 def synopsis_part(

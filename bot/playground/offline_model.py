@@ -257,11 +257,8 @@ def _files(question: OfflineQuestion) -> list[Remembered]:
 def _looked_up(question: OfflineQuestion) -> str:
     """Return what a few words look up: a longer statement that has them all ("walnut cake")."""
     words, length = set(meanings(question.text)), len(question.text)
-    found = [
-        each
-        for each in question.memories()
-        if each.is_answer and len(each.text) > length and words <= set(meanings(each.text))
-    ]
+    longer = (each for each in question.memories() if each.is_answer and len(each.text) > length)
+    found = [each for each in longer if words <= set(meanings(each.text))]
     is_asked = 0 < len(words) <= _MAX_LOOKED_UP and not question.pictures
     return "\n".join(quoted(found[-1:], question.language)) if is_asked else ""
 

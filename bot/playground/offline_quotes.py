@@ -220,8 +220,7 @@ def quoted(
         beside = each.beside(tells)
         is_short = len(words_of(each.text)) < _MIN_WORDS
         if beside and (is_short or (not is_whole and (len(memories) == 1 or not shown))):
-            at = each.group.index
-            texts = [m.text for m in sorted((each, beside), key=at)]
+            texts = [m.text for m in sorted((each, beside), key=each.group.index)]
             shown.add(id(beside))
         shown.add(id(each))
         where = SAYS[language][each.kind].format(_translated(each.when, language))
@@ -361,9 +360,7 @@ def meanings(text: str) -> dict[str, str]:
     phrases = {found: MEANINGS.phrases[found] for found in _PHRASES.findall(joined)}
     found = dict(_both(content_words(_PHRASES.sub(" ", joined))))
     has_number = NUMBER in found.values() or asks_when(text) or any(map(tells_time, words))
-    told = {
-        stemmed: meaning for stemmed, meaning in found.items() if meaning not in (_NAME, NUMBER)
-    }
+    told = {word: meaning for word, meaning in found.items() if meaning not in (_NAME, NUMBER)}
     return phrases | told | ({NUMBER: NUMBER} if has_number else {})
 
 

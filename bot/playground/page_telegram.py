@@ -123,10 +123,8 @@ class PageTelegram(SendListeners):
         """Send files of the speaker; several photos are an album. The first has the caption."""
         is_album = len(files) > 1 and {file.kind for file in files} == {"photo"}
         more = {"album": f"{self._now()}{len(place.messages)}"} if is_album else {}
-        for file in files:
-            self.say(
-                place, place.speaker, caption, file=self._kept(file), reply_to=reply_to, **more
-            )
+        for file in map(self._kept, files):
+            self.say(place, place.speaker, caption, file=file, reply_to=reply_to, **more)
             caption = ""
 
     def edit_message(self, place: PageChat, message: PageMessage, text: str) -> None:
@@ -283,8 +281,7 @@ class PageTelegram(SendListeners):
 
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
         """Show what is being written, with a Stop button."""
-        until = self._clock() + _DRAFT_S
-        draft = PageDraft(draft_id, well_formed(part.text), part.entities, until)
+        draft = PageDraft(draft_id, well_formed(part.text), part.entities, self._clock() + _DRAFT_S)
         self._place(to.chat_id, to.topic_id).draft = draft
         self.note_change()
         return True

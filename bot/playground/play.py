@@ -74,8 +74,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         scene = Scene(settings.data_dir / "playground" / "scene.json")
         telegram = PageTelegram(scene)
         inspector = Inspector(telegram, scene)
-        note = with_model if has_model else _WITHOUT_KEY
-        page = InspectorPage(inspector, note, sounds)
+        page = InspectorPage(inspector, with_model if has_model else _WITHOUT_KEY, sounds)
         server = WebServer([Mount("/", page.app())], settings.port, "127.0.0.1")
         await stack.enter_async_context(server.serving())
         stack.push_async_callback(page.stop)
@@ -120,8 +119,7 @@ async def offline_models(
     Nothing here understands a text, so there are no vectors: the search goes by words.
     """
     chat = OfflineChatModel(writers=lambda: [person.name for person in scene.people])
-    internal = OfflineInternalModel()
-    yield Models([chat], internal, None, (), sounds, hears=False)
+    yield Models([chat], OfflineInternalModel(), None, (), sounds, hears=False)
 
 
 @asynccontextmanager

@@ -251,10 +251,9 @@ def uploaded(content: bytes, name: str, mime_type: str) -> PageFile:
 
 def find_entities(text: str) -> tuple[Entity, ...]:
     """Return the mentions and commands in what a person wrote, in their order."""
-    kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
     found = [
         Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
-        for kind, pattern in kinds
+        for kind, pattern in (("mention", _MENTION), ("bot_command", _COMMAND))
         for match in pattern.finditer(text)
     ]
     return tuple(sorted(found, key=lambda entity: entity.offset))

@@ -161,7 +161,7 @@ class YearFiller:
             await self._inspector.serving.wait()
             if memory := self._inspector.memory:
                 await self._store(memory, place)
-                await self._inspector.show_stored(place)
+                await self._inspector.show_stored(memory, place)
         except (StoreError, NotWritten, LeaseLost) as error:
             log.warning("year not filled in", reason=type(error).__name__)
             with suppress(StoreError):
