@@ -198,12 +198,8 @@ class AccessList:
     async def knows(self, person: int) -> bool:
         """Return whether anything is stored of a person: messages, a name, a decision."""
         key = self._keys.access
-        found = await self._client.pipeline(
-            [
-                ("EXISTS", self._keys.person(person)),
-                *(("HEXISTS", key(part), person) for part in ("asking", "admitted", "refused")),
-            ]
-        )
+        listed = [("HEXISTS", key(part), person) for part in ("asking", "admitted", "refused")]
+        found = await self._client.pipeline([("EXISTS", self._keys.person(person)), *listed])
         return any(found)
 
     async def stored_of(self, person: int) -> dict[str, str] | None:
@@ -211,13 +207,12 @@ class AccessList:
         key, parts = self._keys.access, ("asking", "admitted", "refused")
         commands = [("HGET", key(part), person) for part in parts]
         *found, name = await self._client.pipeline([*commands, ("GET", self._name(person))])
-        states = zip(parts, found, strict=True)
-        state, at = next(
-            ((part, stored.partition(b"|")[0]) for part, stored in states if stored), ("", b"")
-        )
-        if not state:
+        states = [(part, stored) for part, stored in zip(parts, found, strict=True) if stored]
+        if not states:
             return None
-        since = datetime.fromtimestamp(int(at) / 1000, UTC).isoformat(timespec="seconds")
+        state, stored = states[0]
+        at = int(stored.partition(b"|")[0]) / 1000
+        since = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
         return {"state": state, "since": since, "name": (name or b"").decode()}
 
     async def forget(self, job: Job) -> None:
@@ -259,10 +254,8 @@ class AccessList:
     async def list_invitations(self) -> list[Invitation]:
         """Return the open invitations, the newest first; drop those that have ended."""
         key = self._keys.access("links")
-        found = [
-            (link.decode(), *map(int, stored.split(b"|")))
-            for link, stored in (await self._client.call("HGETALL", key)).items()
-        ]
+        links = (await self._client.call("HGETALL", key)).items()
+        found = [(link.decode(), *map(int, stored.split(b"|"))) for link, stored in links]
         now_ms = time() * 1000
         ended = [link for link, _, ends_at, _, _ in found if ends_at <= now_ms]
         if ended:

@@ -115,9 +115,7 @@ class Strangers:
         """
         if self.admission.settings.access != "ask":
             return
-        if not await self.access.list_asking(untold=True):
-            return
-        if not await self._telling.hold():
+        if not (await self.access.list_asking(untold=True) and await self._telling.hold()):
             return
         try:
             for asking in await self.access.list_asking(untold=True):

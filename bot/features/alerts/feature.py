@@ -108,10 +108,8 @@ class ModelWatch:
                 error = condition.error
                 reason = " ".join(filter(None, (str(error.status or ""), error.code)))
                 fault = account_fault(error) if part == "answers" else ""
-                values = {
-                    "reason": reason or type(error).__name__,
-                    "look_at": setting_to_check(error, condition.setting) or "–",
-                }
+                look_at = setting_to_check(error, condition.setting) or "–"
+                values = {"reason": reason or type(error).__name__, "look_at": look_at}
                 if await self._notices.say(f"notices.{part}_{fault or 'off'}", values):
                     await self._client.call("HSET", self._key, mark, since)
         finally:
@@ -119,9 +117,8 @@ class ModelWatch:
 
     async def _news(self, condition: ModelCondition) -> Literal["on", "off"] | None:
         part = condition.part
-        answered, off = await self._client.call(
-            *("HMGET", self._key, f"{part}:answered", f"{part}:off")
-        )
+        fields = f"{part}:answered", f"{part}:off"
+        answered, off = await self._client.call("HMGET", self._key, *fields)
         newest = max(float(answered or 0), condition.answered_at)
         error = condition.error
         is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages

@@ -95,11 +95,8 @@ def feature(services: Services) -> Feature:
     names = [each.name for each in behaviors]
     attachments = Attachments(services.memory, behaviors)
     command = BehaviorsCommand(names, attachments, services.access, services.sentences)
-    return Feature(
-        name="attached",
-        commands=[BotCommand("behaviors", command.answer, buttons={_VERB: command.press})],
-        behaviors=behaviors,
-    )
+    listed = BotCommand("behaviors", command.answer, buttons={_VERB: command.press})
+    return Feature(name="attached", commands=[listed], behaviors=behaviors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

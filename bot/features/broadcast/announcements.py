@@ -167,12 +167,8 @@ class Announcements:
         return {chat: active[chat] for chat in await self._not_muted(here)}
 
     async def _not_muted(self, people: Sequence[int]) -> list[int]:
-        stored = await self.client.pipeline(
-            [
-                ("HGET", self._store.keys.scope(Scope.of_person(person)).learned, Mute.PREFIX)
-                for person in people
-            ]
-        )
+        names = [self._store.keys.scope(Scope.of_person(person)).learned for person in people]
+        stored = await self.client.pipeline([("HGET", name, Mute.PREFIX) for name in names])
         muted = (value is not None and Mute.read("", value.decode()).is_muted for value in stored)
         return [person for person, is_muted in zip(people, muted, strict=True) if not is_muted]
 

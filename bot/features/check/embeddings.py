@@ -84,10 +84,8 @@ def native_row(name: str, native: int) -> Row:
     """Return the model's own dimensions, with the advice to ask for fewer if they are many."""
     advice = ""
     if native > _ENOUGH_DIMENSIONS:
-        factor = native / _ENOUGH_DIMENSIONS
-        advice = (
-            f"OPENAI_EMBEDDING_DIMENSIONS={_ENOUGH_DIMENSIONS} needs {factor:.0f} times less memory"
-        )
+        setting = f"OPENAI_EMBEDDING_DIMENSIONS={_ENOUGH_DIMENSIONS}"
+        advice = f"{setting} needs {native / _ENOUGH_DIMENSIONS:.0f} times less memory"
     return Row(_WHAT, "ok", f"{name}: {native} dimensions", advice)
 
 

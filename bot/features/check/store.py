@@ -133,8 +133,9 @@ def connections(figures: Figures, ours: int) -> Row:
 
 def clock(figures: Figures) -> Row:
     """Return the warning about two clocks that differ."""
+    seconds = round(abs(figures.clock_ahead_s))
     side = "behind" if figures.clock_ahead_s > 0 else "ahead of"
-    seen = f"this machine is {round(abs(figures.clock_ahead_s))} s {side} Redis"
+    seen = f"this machine is {seconds} s {side} Redis"
     return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
 
 

@@ -42,11 +42,9 @@ _MAX_CLAIM_AGE_S = 86_400
 def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, sentences = services.memory, services.sentences
-    return Feature(
-        name="claims",
-        notes=[partial(claim_note, memory.scopes, sentences)],
-        learned=[partial(correct_claims, memory.scopes, services.chat, sentences)],
-    )
+    note = partial(claim_note, memory.scopes, sentences)
+    correct = partial(correct_claims, memory.scopes, services.chat, sentences)
+    return Feature(name="claims", notes=[note], learned=[correct])
 
 
 async def claim_note(

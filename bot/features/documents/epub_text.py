@@ -21,9 +21,8 @@ _ENCRYPTION = "META-INF/encryption.xml"
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     with open_zip(content, memory_mb, may_have_dtd=True) as book:
         names = frozenset(book.namelist())
-        encrypted = (
-            book.read(_ENCRYPTION).decode("utf-8", "replace") if _ENCRYPTION in names else ""
-        )
+        encryption = book.read(_ENCRYPTION) if _ENCRYPTION in names else b""
+        encrypted = encryption.decode("utf-8", "replace")
         for number, name in enumerate(dict.fromkeys(_chapters(book)), start=1):
             if name in encrypted:  # other files are often encrypted: fonts
                 raise NotRead("encrypted")
@@ -35,11 +34,9 @@ def _chapters(book: zipfile.ZipFile) -> Iterator[str]:
     container = _xml(book.read(_CONTAINER))
     package_name = container.find(".//{*}rootfile").get("full-path")
     package = _xml(book.read(package_name))
-    files = {
-        item.get("id"): unquote(item.get("href") or "")
-        for item in package.iterfind("{*}manifest/{*}item")
-        if item.get("media-type") in _PAGES
-    }
+    listed = package.iterfind("{*}manifest/{*}item")
+    pages = (item for item in listed if item.get("media-type") in _PAGES)
+    files = {item.get("id"): unquote(item.get("href") or "") for item in pages}
     folder = posixpath.dirname(package_name)
     for entry in package.iterfind("{*}spine/{*}itemref"):
         if path := files.get(entry.get("idref")):

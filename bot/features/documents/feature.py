@@ -56,8 +56,7 @@ MAX_PASSAGES = 1_500
 def feature(services: Services) -> Feature:
     """Return the feature."""
     settings, memory, sentences = services.settings, services.memory, services.sentences
-    library = Library(memory.scopes)
-    listed = PagedList(DocumentList(library, sentences, services.access), sentences)
+    listed = PagedList(DocumentList(Library(memory.scopes), sentences, services.access), sentences)
     page_text = partial(text_of_page, services.models.chats[0]) if settings.uses_vision else None
     upload = UploadStep(services.files, memory, page_text, sentences, services.learn)
     own, replaced, ours = services.own(DocumentSettings), services.replaced, TextRagOptions()
@@ -190,8 +189,7 @@ class UploadStep:
             raise NotRead("too_long")
         if len(cut) > room_of(here, but=name):
             raise NotRead("full")
-        library = Library(self.memory.scopes)
-        return await library.put(here, origin, cut), scanned
+        return await Library(self.memory.scopes).put(here, origin, cut), scanned
 
 
 def _stored(here: ScopeMemory, origin: Origin) -> list[Section]:
@@ -199,11 +197,8 @@ def _stored(here: ScopeMemory, origin: Origin) -> list[Section]:
     known = documents(here).get(key_of(origin.name))
     if known is None or known.digest != origin.digest:
         return []
-    return [
-        Section(chunk.text, chunk.place)
-        for chunk in here.of_kind(Chunk)
-        if (chunk.document, chunk.added_at) == (known.key, known.added_at)
-    ]
+    chunks = (each for each in here.of_kind(Chunk) if each.document == known.key)
+    return [Section(each.text, each.place) for each in chunks if each.added_at == known.added_at]
 
 
 def _free_name(here: ScopeMemory, sent: IncomingMessage, name: str) -> str:

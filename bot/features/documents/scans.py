@@ -77,11 +77,8 @@ async def read_scan(read: PageText, pages: Mapping[int, Picture]) -> list[Sectio
     texts = [await read(first)]  # the first page alone tells whether the model sees
     if texts[0] is not None:
         texts += await asyncio.gather(*map(read, others))
-    sections = [
-        Section(text[:_MAX_PAGE_CHARS], f"{PAGE}{number}")
-        for number, text in zip(pages, texts, strict=False)
-        if text
-    ]
+    found = [(number, text) for number, text in zip(pages, texts, strict=False) if text]
+    sections = [Section(text[:_MAX_PAGE_CHARS], f"{PAGE}{number}") for number, text in found]
     if not sections:
         raise NotRead("no_text")
     return sections

@@ -178,9 +178,8 @@ def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:
 
     A document may be in several namespaces. Its passages are returned once.
     """
-    found = sorted(chain.from_iterable(hits), key=lambda hit: (hit.is_related, -hit.score))
     once: dict[tuple[str, str], Chunk] = {}
-    for hit in found:
+    for hit in sorted(chain.from_iterable(hits), key=lambda hit: (hit.is_related, -hit.score)):
         once.setdefault((hit.record.title, hit.record.text), hit.record)
     return [*once.values()]
 
@@ -195,11 +194,8 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
     Thanks ask for nothing. From the second message after the file on, only a question may mean it,
     or a text that names it.
     """
-    fresh = [
-        each
-        for each in documents(scope_memory).values()
-        if now - each.added_at <= _FRESH_S and not each.imported_from
-    ]
+    sent = (each for each in documents(scope_memory).values() if not each.imported_from)
+    fresh = [each for each in sent if now - each.added_at <= _FRESH_S]
     if not fresh:
         return []
     newest = max(fresh, key=lambda document: document.added_at)

@@ -44,8 +44,7 @@ def feature(services: Services) -> Feature:
     """Return the feature; it is on if a model is named."""
     settings = services.own(DrawingSettings)
     timeout_s = settings.turn_timeout_s * _SHARE_OF_TURN
-    model = settings.openai_image_model or ""
-    drawer = Drawer(services.models.client, model, timeout_s)
+    drawer = Drawer(services.models.client, settings.openai_image_model or "", timeout_s)
     return Feature(name="drawing", tools=[draw_picture_tool(drawer)])
 
 

@@ -118,6 +118,5 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     # Another feature has this setting. Without it, nothing listens.
     has_model = bool(getattr(services.settings, "transcription_model", None))
-    listens = has_model and services.models.hears
-    note = HintNote(services.memory.scopes, services.sentences, listens)
+    note = HintNote(services.memory.scopes, services.sentences, has_model and services.models.hears)
     return Feature(name="hints", notes=[note.below], says_unasked=True)

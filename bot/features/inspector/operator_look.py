@@ -45,12 +45,9 @@ class OperatorLook:
         """Let the operator look for an hour; a repeat of an older update changes nothing."""
         until = self._clock() + LOOK_S
         # The list is written first. `allowed` takes out entries without a permission.
-        await self._client.pipeline(
-            [
-                ("ZADD", self._keys.looks, until, conversation.tag),
-                ("EXPIRE", self._keys.looks, 2 * LOOK_S),
-            ]
-        )
+        looks = self._keys.looks
+        listing = [("ZADD", looks, until, conversation.tag), ("EXPIRE", looks, 2 * LOOK_S)]
+        await self._client.pipeline(listing)
         await self._set(conversation, update_id, until)
 
     async def end(self, conversation: Scope, update_id: int) -> None:
@@ -99,10 +96,8 @@ class LookReader:
         if not await self.look.until(conversation):
             return None
         history = await ChatHistory.read(self._histories, conversation)
-        messages = [
-            (message, await self._memories(conversation, message))
-            for message in history.messages[-_MAX_MESSAGES:]
-        ]
+        newest = history.messages[-_MAX_MESSAGES:]
+        messages = [(each, await self._memories(conversation, each)) for each in newest]
         # Once more, because the people may have ended it while we read.
         until = await self.look.until(conversation)
         log.info("operator looked", conversation=conversation.tag, shown=bool(until))

@@ -236,14 +236,13 @@ class LivePage:
         if now > self._watched_until:
             await asyncio.sleep(_FIRST_REPORTS_S)
         self._watched_until = now + WATCHED_S
-        refresh_s = 0 if "pause" in request.query_params else _REFRESH_S
         return self._page(
             "live.html",
             state=await self._reader.read(),
             settings=self._reader.settings,
             name=self._reader.name_of,
             looks=await self._looks.look.allowed(),
-            refresh_s=refresh_s,
+            refresh_s=0 if "pause" in request.query_params else _REFRESH_S,
         )
 
     def _form(self, said: str, status: HTTPStatus) -> Response:
@@ -255,10 +254,9 @@ class LivePage:
     def _page(
         self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: object
     ) -> HTMLResponse:
-        style = Markup(self._style)  # noqa: S704 - our own file
-        text = self._templates.get_template(template).render(
-            style=style, path=PATH, now=time.time(), **values
-        )
+        values |= {"path": PATH, "now": time.time()}
+        values["style"] = Markup(self._style)  # noqa: S704 - our own file
+        text = self._templates.get_template(template).render(values)
         return HTMLResponse(text, status, self._headers)
 
 

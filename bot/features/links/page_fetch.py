@@ -108,8 +108,7 @@ class PageFetcher:
 
     async def _step(self, url: httpx2.URL) -> Page | str:
         host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
-        addresses = await self.resolve(host, port)
-        allowed = [each for each in addresses if self.is_allowed(each)]
+        allowed = [each for each in await self.resolve(host, port) if self.is_allowed(each)]
         if not allowed:
             raise PageRefused("the address is not public, and only public pages can be read")
         async with (

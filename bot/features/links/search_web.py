@@ -146,6 +146,5 @@ def _results(answer: object) -> list[FoundPage]:
 def _plain(text: object, max_chars: int) -> str:
     if not isinstance(text, str):
         return ""
-    words = html.unescape(_TAG.sub("", text[: max_chars * _READ_FACTOR])).split()
-    plain = " ".join(words)
+    plain = " ".join(html.unescape(_TAG.sub("", text[: max_chars * _READ_FACTOR])).split())
     return plain if len(plain) <= max_chars else plain[: max_chars - 1].rstrip() + "…"

@@ -261,12 +261,9 @@ class OutsideTools(AIContextBehavior):
 async def feature(services: Services) -> Feature:
     """Return the feature, with the tools that the servers have now."""
     settings = services.own(McpSettings)
-    tools = await list_outside_tools(
-        settings.mcp_servers,
-        services.memory.tokens,
-        int(settings.prompt_tokens * _SHARE),
-        settings.tool_timeout_s,
-    )
+    servers, timeout_s = settings.mcp_servers, settings.tool_timeout_s
+    max_tokens = int(settings.prompt_tokens * _SHARE)
+    tools = await list_outside_tools(servers, services.memory.tokens, max_tokens, timeout_s)
     answers = ToolButtons(services.memory, services.sentences)
     buttons = {RUN: answers.agree, DONT_RUN: answers.refuse}
     return Feature(name="mcp", behaviors=[OutsideTools(tools)], buttons=buttons)

@@ -188,12 +188,9 @@ class OutsideServer:
                     env = {key: value.get_secret_value() for key, value in self._server.env}
                     transport: Any = started(self._server.command, env, connection)
                 else:
-                    secrets = self._server.headers
-                    http = HttpClient(
-                        headers={key: value.get_secret_value() for key, value in secrets},
-                        timeout=self._timeout_s,
-                        transport=_BoundedTransport(connection),
-                    )
+                    secrets, bounded = self._server.headers, _BoundedTransport(connection)
+                    headers = {key: value.get_secret_value() for key, value in secrets}
+                    http = HttpClient(headers=headers, timeout=self._timeout_s, transport=bounded)
                     await stack.enter_async_context(http)
                     transport = streamable_http_client(
                         self._server.url, http_client=http, max_sse_event_size=MAX_BYTES

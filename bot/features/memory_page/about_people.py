@@ -60,8 +60,7 @@ def is_about_people(fact: Fact, spoken: str, names: Collection[str] = ()) -> boo
     if any(word in names for word in _WORD.findall(fact.text)[:1]):
         return True
     words = words_of(fact.text)
-    near = [*words_of(fact.kind), *words[:_FIRST_WORDS]]
-    return _has_relation(near, _languages(words, spoken))
+    return _has_relation([*words_of(fact.kind), *words[:_FIRST_WORDS]], _languages(words, spoken))
 
 
 def _languages(words: Sequence[str], spoken: str) -> set[str]:

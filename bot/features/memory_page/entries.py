@@ -121,13 +121,12 @@ class MemoryEntries:
         settings += [f"memory.mode_{mode}"] * (mode != "auto" and not stats.is_off)
         shown_settings = (self.sentences.text(language, key) for key in settings if key)
         lines = (line for each in self._features for line in each.memory_lines)
-        shown_lines = filter(None, (line(language, here, facts) for line in lines))
         return ListContent(
             "memory.learned",
             [*portrait, *_by_group(rest)],
             above=self._states(language, stats, facts.zone),
             footer=[
-                *shown_lines,
+                *filter(None, (line(language, here, facts) for line in lines)),
                 " ".join((*shown_settings, self._counts(language, stats, waits=waits))),
             ],
             switches=_switches(mode, stats) if conversation.is_private else {},
@@ -229,8 +228,7 @@ class MemoryEntries:
             yield ListEntry(f"s{synopsis.id}", "memory.synopsis", values, group=_OTHER)
 
     def _documents(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
-        newest = sorted(documents(here).values(), key=lambda document: -document.added_at)
-        for document in newest:
+        for document in sorted(documents(here).values(), key=lambda document: -document.added_at):
             day = self.sentences.day(language, document.added_at)
             values = {"name": document.title, "date": day}
             yield ListEntry(f"d{document.key}", "memory.document", values, group=_OTHER)

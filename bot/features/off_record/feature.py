@@ -75,10 +75,8 @@ class OffRecordSessions:
     async def end_due(self) -> None:
         """Put the command that ends a session into the mailbox of each whose time is over."""
         client, keys = self._store.client, self._store.keys
-        due = await client.call(
-            *("ZRANGEBYSCORE", keys.off_record, "-inf", time.time()),
-            *("WITHSCORES", "LIMIT", 0, _PAGE),
-        )
+        until_now = ("-inf", time.time(), "WITHSCORES", "LIMIT", 0, _PAGE)
+        due = await client.call("ZRANGEBYSCORE", keys.off_record, *until_now)
         for tag, noted_end in due:
             conversation = Scope(tag.decode())
             found = await client.call("HGET", keys.scope(conversation).meta, "off_record")

@@ -37,9 +37,8 @@ async def _photos(settings: PictureSettings) -> Rows:
     api = settings.openai_api
     async with open_client(settings.openai_base_url, key, _TIMEOUT_S, api=api) as client:
         try:
-            reply = await OpenAIChatModel(client, name, _TIMEOUT_S, parameters).complete(
-                ModelRequest(messages)
-            )
+            model = OpenAIChatModel(client, name, _TIMEOUT_S, parameters)
+            reply = await model.complete(ModelRequest(messages))
         except ModelError as error:
             yield replace(trouble(_WHAT, error), verdict="warn")
             return

@@ -16,11 +16,9 @@ _NAME, _MORE = "privacy", "more"
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    command = PrivacyCommand(services)
-    buttons = {_NAME: command.press}
-    return Feature(
-        name=_NAME, commands=(BotCommand(_NAME, command.answer, buttons=buttons, section="data"),)
-    )
+    privacy = PrivacyCommand(services)
+    command = BotCommand(_NAME, privacy.answer, buttons={_NAME: privacy.press}, section="data")
+    return Feature(name=_NAME, commands=(command,))
 
 
 class PrivacyCommand:
@@ -35,9 +33,8 @@ class PrivacyCommand:
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
-        more = Button(
-            self._sentences.text(asked.sender.language, "buttons.more"), f"{_NAME}:{_MORE}"
-        )
+        label = self._sentences.text(asked.sender.language, "buttons.more")
+        more = Button(label, f"{_NAME}:{_MORE}")
         return Answer(await self._said(asked, conversation, ["privacy.short"], more))
 
     async def press(

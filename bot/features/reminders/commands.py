@@ -126,10 +126,8 @@ class RemindersCommand:
     async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:
         """Store a person's zone; say the time there, and go on with what waited for the zone."""
         await store_zone(self.scopes, sender.id, zone)
-        now = f"{datetime.now(ZoneInfo(zone)):%H:%M}"
-        said = self.sentences.say(
-            sender.language, "reminders.zone_set", zone=shown_zone(zone), time=now
-        )
+        now = {"zone": shown_zone(zone), "time": f"{datetime.now(ZoneInfo(zone)):%H:%M}"}
+        said = self.sentences.say(sender.language, "reminders.zone_set", **now)
         return (*said, *await self.answers.go_on(sender.id, conversation, sender.language))
 
     def _list(self, person: int) -> PagedList:

@@ -18,9 +18,8 @@ _STEM = 4
 _LANGUAGES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()
 _YOURS = frozenset(word for each in _LANGUAGES for word in each["yours"].split())
 """A model says "your sister" where the person said "my sister"."""
-_TIME, _REPEATS = (
-    re.compile("|".join(e[kind] for e in _LANGUAGES)) for kind in ("time", "repeats")
-)
+_TIME = re.compile("|".join(each["time"] for each in _LANGUAGES))
+_REPEATS = re.compile("|".join(each["repeats"] for each in _LANGUAGES))
 
 
 def is_own_wish(said: str, text: str, numbers: AbstractSet[int], *, repeats: bool) -> bool:

@@ -161,9 +161,8 @@ class ReminderButtons:
                 if each.is_first_party:
                     parts += await self._open(conversation, each, language)
                 else:
-                    zoned = await self._zoned(each)
                     why = "reminders.why_others"
-                    parts.append(_question(self._sentences, language, zoned, why))
+                    parts.append(_question(self._sentences, language, await self._zoned(each), why))
         return tuple(parts)
 
     async def ask_again(self, person: int, conversation: Scope, language: str) -> list[Part]:

@@ -248,8 +248,7 @@ def _wanted(
     at = arguments.at
     if arguments.in_minutes:
         minutes = max(-1, min(arguments.in_minutes, 2 * _MAX_MINUTES))
-        then = datetime.fromtimestamp(now + 60 * minutes, UTC)
-        at = then.isoformat(timespec="seconds")
+        at = datetime.fromtimestamp(now + 60 * minutes, UTC).isoformat(timespec="seconds")
     message = context.user_message
     if arguments.is_task and message.is_task:
         raise ToolError("a task sets no further task; the person has to ask for it")
@@ -276,8 +275,7 @@ def _person(context: AgentContext) -> int:
 def _untrusted_texts(context: AgentContext) -> Iterator[str]:
     background = context.background
     shown = (*background.window, *background.recalled_messages(), *background.replied_to())
-    messages = (*shown, *context.user_messages)
-    yield from (each.text for each in messages if not each.is_first_party)
+    yield from (each.text for each in (*shown, *context.user_messages) if not each.is_first_party)
     yield from (reply.quote for reply in background.replies)
     results = (result for step in context.completed_steps for result in step.results)
     yield from (result.text for result in results if result.is_untrusted)

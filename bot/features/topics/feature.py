@@ -176,15 +176,13 @@ class OtherTopics(AIContextBehavior):
             return {}
         topics = await self._read_topics(here)
         searches = (self._search(topic, question, k, search_filter) for topic in topics)
-        found = sorted(
-            chain.from_iterable(await asyncio.gather(*searches)), key=lambda hit: -hit[0]
-        )
+        hits = chain.from_iterable(await asyncio.gather(*searches))
+        found = sorted(hits, key=lambda hit: -hit[0])
         tokens, lines = self._histories.tokens, dict[str, str]()
         for _, topic, said in found[:k]:
             for message in said:
-                excerpt = relevant_excerpt(
-                    escaped(message.text), question, _LINE_TOKENS, tokens.count
-                )
+                text = escaped(message.text)
+                excerpt = relevant_excerpt(text, question, _LINE_TOKENS, tokens.count)
                 zone = self._scopes.zone
                 when = f"{dated(message.sent_at, call_context.now, zone)}, {_name(topic)}"
                 line = f"[{when}] {memory_line(message, excerpt, zone)}"
@@ -201,8 +199,7 @@ class OtherTopics(AIContextBehavior):
         this process has not loaded all records.
         """
         others = await (self._private(here) if here.is_private else self._shared(here))
-        client = self._scopes.store.client
-        answers = await client.pipeline([self._reading(each) for each in others])
+        answers = await self._scopes.store.client.pipeline([self._reading(each) for each in others])
         topics = []
         for scope, answer in zip(others, answers, strict=True):
             topic = self._scopes.join(scope, Delta.of(answer), _PAGE)

@@ -23,8 +23,7 @@ def feature(services: Services) -> Feature:
     except ImportError:
         log.warning("no traces", advice=how_to_install(TRACES_NEED))
         return Feature(name="traces")
-    endpoint = services.own(TraceSettings).otel_exporter_otlp_endpoint or ""
-    traces = Traces(endpoint, services.name_of)
+    traces = Traces(services.own(TraceSettings).otel_exporter_otlp_endpoint or "", services.name_of)
     services.closing.callback(traces.close)
     return Feature(name="traces", observers=(traces.observe,))
 

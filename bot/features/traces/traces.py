@@ -127,9 +127,8 @@ class Traces:
 
     def __init__(self, endpoint: str, name: Callable[[Scope], str]) -> None:
         os.environ.setdefault("OTEL_SERVICE_NAME", _SERVICE)
-        exporter = exporter_to(endpoint)
         self._provider = TracerProvider(resource=Resource.create(), shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._provider.add_span_processor(BatchSpanProcessor(exporter_to(endpoint)))
         self._tracer = self._provider.get_tracer("ricordo")
         self._name = name
 

@@ -32,8 +32,7 @@ _CHAT_ID = re.compile(r"-?\d+")
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    usage = UsageCommand(services)
-    command = BotCommand("usage", usage.answer, "private", takes=_CHAT_ID)
+    command = BotCommand("usage", UsageCommand(services).answer, "private", takes=_CHAT_ID)
     return Feature(name="usage", commands=(command,))
 
 
@@ -81,9 +80,8 @@ class UsageCommand:
         if not limit:
             return self._sentences.say(language, "usage.unlimited")
         left = max(0, limit - await self._memory.quotas.spent_today(person)) / limit
-        return self._sentences.say(
-            language, "usage.left", percent=math.ceil(100 * left), unix=next_day()
-        )
+        values = {"percent": math.ceil(100 * left), "unix": next_day()}
+        return self._sentences.say(language, "usage.left", **values)
 
     def _of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
         yield self._period(language, "usage.bot", month.sums)

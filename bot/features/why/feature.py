@@ -118,14 +118,13 @@ class WhyCommand:
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command; its text names an answer and a memory if a button asked for it."""
-        language = asked.sender.language
         seq, _, code = asked.text.partition(" ")
         if code and seq.isdecimal():
             return await self._source(asked, conversation, int(seq), code)
         answer = await self._answer_of(conversation, asked.replied_to)
         if answer is None:
             key = "why.no_answer" if asked.replied_to else "why.nothing_yet"
-            return Answer(self._sentences.say(language, key))
+            return Answer(self._sentences.say(asked.sender.language, key))
         return await PagedList(self._list(answer.seq), self._sentences).show(asked, conversation)
 
     async def _answer_of(self, conversation: Scope, message_id: int) -> Message | None:
@@ -195,11 +194,8 @@ class WhyCommand:
         log = memory.keys.scope(conversation).log
         entries = await memory.client.call("XREVRANGE", log, "+", "-", "COUNT", _MAX_SEARCHED)
         messages = [stored_message(seq_of(entry), fields) for entry, fields in entries]
-        exchanges = {
-            message.exchange
-            for message in messages
-            if message.role == "assistant" and thumbs_down.message_id in message.message_ids
-        }
+        sent_as = (each for each in messages if thumbs_down.message_id in each.message_ids)
+        exchanges = {each.exchange for each in sent_as if each.role == "assistant"}
         return any(
             message.exchange in exchanges
             and (not thumbs_down.is_group or message.sender_id == thumbs_down.sender.id)

@@ -96,9 +96,8 @@ class LearnedMarks:
 
     async def _known(self, conversation: Scope) -> list[Fact]:
         scopes = self._memory.scopes
-        return known_facts(
-            await scopes.read(conversation.facts_scope), await scopes.read(conversation)
-        )
+        personal = await scopes.read(conversation.facts_scope)
+        return known_facts(personal, await scopes.read(conversation))
 
     async def _react(self, marked: Collection[Marked], emoji: str) -> bool:
         """React to the fresh ones of these messages; return false if one has to wait."""
@@ -110,8 +109,7 @@ class LearnedMarks:
             if message is None or not message.ids_in_chat or not is_fresh:
                 continue
             try:
-                newest = message.ids_in_chat[-1]
-                if not await self._chat.react(conversation.chat_id, newest, emoji):
+                if not await self._chat.react(conversation.chat_id, message.ids_in_chat[-1], emoji):
                     return False
             except (FloodWait, OutcomeUnknown, Unreachable):
                 return False
@@ -125,9 +123,6 @@ def _marked(facts: Iterable[Fact]) -> set[Marked]:
 
     A fact with a person's own wording has none. Facts that are too old for a mark are left out.
     """
-    return {
-        (Scope(source.tag), source.seq)
-        for fact in facts
-        for source in fact.sources[:1]
-        if not fact.replaced and time.time() - fact.said_at < _MAX_AGE_S
-    }
+    fresh = (fact for fact in facts if time.time() - fact.said_at < _MAX_AGE_S)
+    sources = (source for fact in fresh if not fact.replaced for source in fact.sources[:1])
+    return {(Scope(source.tag), source.seq) for source in sources}
