@@ -17,7 +17,7 @@ from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import AnswerIncomplete, ModelError, NotAModel
-from bot.model.openai_client import open_client
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from memory.search.embeddings import EmbeddingsUnavailable
 from tests.bot.model.internal_calls import fill
@@ -186,7 +186,7 @@ async def test_a_redirect_is_not_followed(status: str) -> None:
             await ask(base_url(server))
         async with open_client(base_url(server), None, 5) as client:
             with pytest.raises(EmbeddingsUnavailable):
-                await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
+                await embedded(client)
             with pytest.raises(NotAModel):
                 await fill(StructuredModel(client, "m", LIMIT_S))
     assert (len(server.requests), len(other.requests)) == (3, 0)
@@ -211,28 +211,43 @@ async def test_an_answer_that_is_not_streamed_is_bounded(name: str) -> None:
         with pytest.raises(ModelError):
             await fill(StructuredModel(client, "m", LIMIT_S))
         with pytest.raises(EmbeddingsUnavailable):
-            await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
+            await embedded(client)
     assert server.sent_bytes < len(server.requests) * 12 * MB
 
 
-async def test_a_vector_of_numbers_whose_squares_overflow_keeps_its_direction() -> None:
-    """It became zeros, which count as embedded and are never found."""
-    body = b'{"data": [{"index": 0, "embedding": [3e38, 3e38, 0, 0]}]}'
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncIterator[ModelClient]:
+    """Give a client of a server that answers every request with this JSON."""
     async with (
         serving(lambda: [body], JSON) as server,
         open_client(base_url(server), None, 5) as client,
     ):
-        [row] = await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
-    assert row.tolist() == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])
+        yield client
+
+
+async def embedded(client: ModelClient) -> list[float]:
+    [row] = await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
+    return [*map(float, row)]
+
+
+async def test_a_vector_of_numbers_whose_squares_overflow_keeps_its_direction() -> None:
+    """It became zeros, which count as embedded and are never found."""
+    async with answering(b'{"data": [{"index": 0, "embedding": [3e38, 3e38, 0, 0]}]}') as client:
+        assert await embedded(client) == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])
+
+
+@pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])
+async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
+    """A number beyond float32 became a row of NaN, which matched everything."""
+    async with answering(f'{{"data": [{{"index": 0, "embedding": {row}}}]}}'.encode()) as client:
+        with pytest.raises(EmbeddingsUnavailable):
+            await embedded(client)
 
 
 @pytest.mark.parametrize("text", [b"null", b"5", b'{"a": 1}', b'["a"]'])
 async def test_a_transcript_that_is_no_text_is_refused(text: bytes) -> None:
     """The person seemed to have said "None"."""
-    async with (
-        serving(lambda: [b'{"text": ' + text + b"}"], JSON) as server,
-        open_client(base_url(server), None, 5) as client,
-    ):
+    async with answering(b'{"text": ' + text + b"}") as client:
         with pytest.raises(NotAModel):
             await Transcriber(client, "m", LIMIT_S).words(b"OggS", "ogg")
 
@@ -240,21 +255,6 @@ async def test_a_transcript_that_is_no_text_is_refused(text: bytes) -> None:
 @pytest.mark.parametrize("drawn", [b"null", b'""', b'"PHN2Zz4="', b'"AAAA"'])
 async def test_a_drawing_that_is_no_picture_is_refused(drawn: bytes) -> None:
     """The model was told that it is drawn, and a file of unknown kind was sent."""
-    async with (
-        serving(lambda: [b'{"data": [{"b64_json": ' + drawn + b"}]}"], JSON) as server,
-        open_client(base_url(server), None, 5) as client,
-    ):
+    async with answering(b'{"data": [{"b64_json": ' + drawn + b"}]}") as client:
         with pytest.raises(NotAModel):
             await Drawer(client, "m", LIMIT_S).picture("a dragon")
-
-
-@pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])
-async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
-    """Before the fix, a number beyond float32 became a row of NaN, which matched everything."""
-    body = f'{{"data": [{{"index": 0, "embedding": {row}}}]}}'.encode()
-    async with (
-        serving(lambda: [body], JSON) as server,
-        open_client(base_url(server), None, 5) as client,
-    ):
-        with pytest.raises(EmbeddingsUnavailable):
-            await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
