@@ -1,4 +1,4 @@
-"""The inputs that once did harm, one row each: who sends what, where, and what must happen.
+"""The inputs that once did harm, one row each; the function of a row sends and checks.
 
 `test_attacks` runs them one by one against a running bot, while another person asks questions.
 """
@@ -31,10 +31,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One input by its finding, and what must happen; `run` sends the input and checks that."""
+    """One input by its finding; `run` sends it and checks what its docstring says."""
 
     name: str
-    must: str
     run: Callable[[Scene], Coroutine[None, None, None]]
 
 
@@ -48,6 +47,7 @@ async def _is_shown(scene: Scene, reply: str) -> list[str]:
 
 
 async def _formula(scene: Scene) -> None:
+    """Check that it becomes one message no longer than the reply."""
     reply = nested("\\sqrt", 26)
     assert len(reply) < 190
     (shown,) = await _is_shown(scene, reply)
@@ -55,17 +55,20 @@ async def _formula(scene: Scene) -> None:
 
 
 async def _lists(scene: Scene) -> None:
+    """Check that at most about twice as much text is shown."""
     shown = await _is_shown(scene, "- " * 2_000 + "x")
     assert sum(map(len, shown)) <= 8_192
 
 
 async def _long(scene: Scene) -> None:
+    """Check that each is shown in at most three messages."""
     reply = " ".join("`" * length for length in range(1, 240))
     assert len(await _is_shown(scene, reply)) <= MAX_PARTS
     assert len(await _is_shown(scene, "*a* " * 8_000)) <= MAX_PARTS
 
 
 async def _marks(scene: Scene) -> None:
+    """Check that they are found and shown to the model."""
     for number in range(12):
         text = f"my zebra number {number} {MARKS[:4_030]}"
         await scene.rig.ask(scene.mallory, scene.chat, text)
@@ -77,6 +80,7 @@ async def _marks(scene: Scene) -> None:
 
 
 async def _made_up_words(scene: Scene) -> None:
+    """Have at most eight unknown words compared with all words of the chat."""
     chance = random.Random(7)
     for _ in range(8):
         words = ("".join(chance.choices("abcdefghijklmnop", k=6)) for _ in range(570))
@@ -88,12 +92,14 @@ async def _made_up_words(scene: Scene) -> None:
 
 
 async def _flood(scene: Scene) -> None:
+    """Check that they are answered together."""
     for number in range(60):
         last = await scene.mallory.say(scene.group, f"{US} {number}")
     await scene.group.wait_for_reply(after=last)
 
 
 async def _cookie(scene: Scene) -> None:
+    """Check that the inspector asks for the token."""
     port = int(scene.rig.environment["PORT"])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     cookie = b'inspector="' + b'\\"' * 30_000 + b'"'
@@ -108,6 +114,7 @@ async def _answered(scene: Scene, file: Upload) -> str:
 
 
 async def _segments(scene: Scene) -> None:
+    """Check that it is refused; the bot's process parses nothing and takes at most 40 MB."""
     before_mb = scene.rig.bot.peak_mb()
     reply = await _answered(scene, picture_of_segments(6))
     assert reply in (sentence("pictures.too_big"), sentence("pictures.damaged"))
@@ -115,6 +122,7 @@ async def _segments(scene: Scene) -> None:
 
 
 async def _heavy_album(scene: Scene) -> None:
+    """Check that what the model gets has less than 1 MB."""
     before_mb = scene.rig.bot.peak_mb()
     for _ in range(4):
         sent = await scene.mallory.send(scene.chat, "document", photo(megabytes=16))
@@ -125,6 +133,7 @@ async def _heavy_album(scene: Scene) -> None:
 
 
 async def _sounds(scene: Scene) -> None:
+    """Check that one of them is in memory at a time."""
     before_mb = scene.rig.bot.peak_mb()
     for _ in range(6):
         sound = Upload(bytes(16 * 2**20), "voice.ogg", "audio/ogg")
@@ -134,6 +143,7 @@ async def _sounds(scene: Scene) -> None:
 
 
 async def _short_messages(scene: Scene) -> None:
+    """Check that 60,000 of them are offered."""
     before_mb = scene.rig.bot.peak_mb()
     reply = await _answered(scene, export_of(500, 2_000, "a"))
     assert "Claude" in reply
@@ -141,44 +151,25 @@ async def _short_messages(scene: Scene) -> None:
 
 
 async def _short_rows(scene: Scene) -> None:
+    """Check that their parser refuses them."""
     expected = sentence("files.refused_too_long", name="rows.csv", mb="20")
     assert await _answered(scene, short_rows()) == expected
 
 
 FILES = (
-    Attack(
-        "S2 a picture of a million segments",
-        "refused; the bot's process parses nothing and takes at most 40 MB",
-        _segments,
-    ),
-    Attack(
-        "S3 an album of small pictures with 16 MB behind each",
-        "what the model gets has less than 1 MB",
-        _heavy_album,
-    ),
-    Attack("S3 six sounds of 16 MB", "one of them is in memory at a time", _sounds),
-    Attack(
-        "S4 an export with a million messages of one letter",
-        "60,000 of them are offered",
-        _short_messages,
-    ),
-    Attack("S11 249,000 rows of one letter", "refused by their parser", _short_rows),
+    Attack("S2 a picture of a million segments", _segments),
+    Attack("S3 an album of small pictures with 16 MB behind each", _heavy_album),
+    Attack("S3 six sounds of 16 MB", _sounds),
+    Attack("S4 an export with a million messages of one letter", _short_messages),
+    Attack("S11 249,000 rows of one letter", _short_rows),
 )
 TEXTS = (
-    Attack("F1 26 nested roots, 187 characters", "one message no longer than the reply", _formula),
-    Attack("F7 2,000 list marks in one line", "at most twice as much text", _lists),
-    Attack("F7 30,000 characters of backticks and of entities", "at most eight messages", _long),
-    Attack(
-        "F2 twelve messages of 4,060 sentence marks, then a question about them",
-        "they are found and shown to the model",
-        _marks,
-    ),
-    Attack(
-        "S12 eight messages of made-up words, then one of others",
-        "at most eight unknown words are compared with all words of the chat",
-        _made_up_words,
-    ),
-    Attack("F9 60 messages at once", "they are answered together", _flood),
-    Attack("a cookie of 60,000 characters", "the inspector asks for the token", _cookie),
+    Attack("F1 26 nested roots, 187 characters", _formula),
+    Attack("F7 2,000 list marks in one line", _lists),
+    Attack("F7 30,000 characters of backticks and of entities", _long),
+    Attack("F2 twelve messages of 4,060 sentence marks, then a question about them", _marks),
+    Attack("S12 eight messages of made-up words, then one of others", _made_up_words),
+    Attack("F9 60 messages at once", _flood),
+    Attack("a cookie of 60,000 characters", _cookie),
 )
 ATTACKS = (*FILES, *TEXTS)
