@@ -7,6 +7,7 @@ repository. Only single sentences make sense. What matters here are lengths and 
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,6 +27,9 @@ _WORDS_READ_A_SECOND: Final = 4.0
 _WORDS_TYPED_A_SECOND: Final = 40 / 60
 _SENTENCES: Final = 60
 _MIN: Final = 8
+_WORDING: Final[dict[str, list[str]]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,11 @@ def read_topics(folder: Path) -> list[Topic]:
 def made_up_topics() -> list[Topic]:
     random = Random(1)
     return [
-        Topic(_filled(random, _SAID, words.split()), _filled(random, _ANSWERED, words.split()))
-        for words in _TOPICS
+        Topic(
+            _filled(random, _WORDING["said"], words.split()),
+            _filled(random, _WORDING["answered"], words.split()),
+        )
+        for words in _WORDING["topics"]
     ]
 
 
@@ -100,10 +107,10 @@ def _filled(random: Random, forms: Sequence[str], words: Sequence[str]) -> list[
     return [
         random.choice(forms).format(
             *random.sample(words, 3),
-            name=random.choice(_NAMES),
-            city=random.choice(_CITIES),
+            name=random.choice(_WORDING["names"]),
+            city=random.choice(_WORDING["cities"]),
             n=random.randint(2, 90),
-            day=random.choice(_DAYS),
+            day=random.choice(_WORDING["days"]),
         )
         for _ in range(_SENTENCES)
     ]
@@ -115,62 +122,3 @@ def _sentences(text: str) -> list[str]:
 
 def _words(text: str) -> int:
     return len(text.split())
-
-
-_DAYS: Final = ("Monday", "Tuesday", "Thursday", "Saturday", "the weekend", "next month", "spring")
-_NAMES: Final = ("Anna", "Marek", "Ines", "Tobias", "Mrs Novak", "Dr Adeyemi", "my sister")
-_CITIES: Final = ("Graz", "Porto", "the office", "the old town", "Bergen", "home", "the lake")
-_TOPICS: Final = (
-    "sailing boat mast harbour varnish keel mooring regatta crew rudder",
-    "kitchen oven tiles plumber cabinets worktop sink painter quote",
-    "marathon training knee shoes intervals physio stretching plan race",
-    "thesis chapter supervisor survey statistics draft deadline committee sources",
-    "garden tomatoes slugs compost greenhouse seeds roses fence rain",
-    "piano scales recital teacher sonata pedal metronome practice concert",
-    "allergy nuts doctor inhaler pollen prescription appointment symptoms pharmacy",
-    "flat lease landlord deposit neighbours heating balcony viewing agent",
-    "dog vet puppy leash obedience vaccination walks kennel treats",
-    "invoice tax accountant receipts deadline refund expenses form office",
-    "wedding guests caterer venue speech invitations band dress ring",
-    "bicycle brakes gears commute helmet puncture workshop saddle lights",
-    "novel plot character editor scene dialogue ending publisher manuscript",
-    "school homework maths teacher exam daughter tutoring report parents",
-    "server database backup migration release outage logs cluster alerts",
-    "trip flights hotel museum train passport luggage itinerary guide",
-    "bread sourdough starter flour proofing crust recipe oven loaf",
-    "camera lens tripod exposure portrait print exhibition shutter light",
-    "job interview salary offer recruiter team contract notice portfolio",
-    "sleep insomnia coffee routine alarm melatonin nap stress breathing",
-    "chess opening endgame tournament club rating clock bishop sacrifice",
-    "car insurance mechanic tyres inspection engine mileage battery garage",
-    "band drummer rehearsal amplifier song lyrics gig recording bass",
-    "solar panels roof inverter subsidy meter battery installer permit kilowatt",
-)
-_SAID: Final = (
-    "I spoke with {name} about the {0} and we still do not agree on the {1}.",
-    "Could you help me decide whether the {0} should come before the {1}?",
-    "My {0} was fine until {day}, and now the {1} makes trouble again.",
-    "I would rather spend {n} euros on the {0} than wait for the {1}.",
-    "{name} lives in {city} now and knows a lot about the {0}.",
-    "What did we say about the {0} last time?",
-    "I am worried that the {0} will not be ready by {day}.",
-    "By the way, I have {n} minutes before I have to leave for {city}.",
-    "Honestly, the {0} and the {1} are harder than I thought, but I like it.",
-    "Please keep it short, I only need to know what to do with the {0}.",
-    "We are going to {city} on {day}, so the {0} has to wait.",
-    "I prefer the {0} without the {1}, that has always worked for me.",
-)
-_ANSWERED: Final = (
-    "That sounds like a sensible plan, and the {0} can wait until the {1} is settled.",
-    "If {name} insists on the {0}, ask for the reason before you change the {1}.",
-    "Here is what I would do first: write down what the {0} needs, then check the {1} once more.",
-    "For the {0} you should allow about {n} minutes, and a little more if the {1} is new to you.",
-    "It is quite normal that the {0} feels slow at first; most people notice a change by {day}.",
-    "You mentioned {city} earlier, so it may be easiest to look after the {0} there.",
-    "Compare two or three offers for the {0}, and keep the {1} out of it until you know the {2}.",
-    "- **{0}**: begin small, note what happens, and stop when the {1} gets in the way.",
-    "The usual mistake is to start with the {1} although the {0} decides everything else.",
-    "Would you like me to put the steps for the {0} into a short list for {day}?",
-    "A simple rule helps here: never touch the {0} on the same day as the {2}.",
-    "That depends on the {1}: with a good one the {0} lasts years, with a poor one {n} weeks.",
-)
