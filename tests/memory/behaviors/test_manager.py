@@ -18,10 +18,13 @@ from tests.memory.behaviors.batches import DAY, NOW, call_context, said
 class Weather(AIContextBehavior):
     name = "weather"
 
+    def __init__(self, sky: str = "Rain") -> None:
+        self._sky = sky
+
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        return f"Rain for {call_context.speaker.first_name}, {len(new_messages)} asked."
+        return f"{self._sky} for {call_context.speaker.first_name}, {len(new_messages)} asked."
 
 
 class Failing(AIContextBehavior):
@@ -46,11 +49,11 @@ class Number(AIContextBehavior):
         return 7  # type: ignore[return-value]  # as an operator's class may
 
 
-async def test_a_slow_failing_or_wrong_behavior_does_not_affect_the_others() -> None:
+async def test_a_slow_failing_or_wrong_behavior_does_not_affect_the_others_or_their_order() -> None:
     wrong = [Failing(), Slow(), Number()]
-    manager = AIContextBehaviorManager([*wrong, Weather()], time_limit_s=0.05)
+    manager = AIContextBehaviorManager([Weather(), *wrong, Weather("Snow")], time_limit_s=0.05)
     text = await manager.on_model_invoke(call_context(), [said(1, "Rain?")])
-    assert text == "Rain for Anna, 1 asked."
+    assert text == "Rain for Anna, 1 asked.\nSnow for Anna, 1 asked."
 
 
 async def test_a_hook_that_no_behavior_overrides_starts_no_task() -> None:
