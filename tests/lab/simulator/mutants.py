@@ -3,7 +3,7 @@
 A mutant replaces a piece of a script's text, or breaks each bot that was built.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,17 +27,18 @@ class Mutant:
     since: int = 0
 
 
-def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callable[[], Protocol]:
-    """Return a protocol with changes of (script, old text, new text) and frequent faults."""
+def _lua(*changes: tuple[str, str, str], often: str = "") -> Callable[[], Protocol]:
+    """Return a protocol with changes of (scripts, old text, new text) and frequent faults."""
 
     def protocol() -> Protocol:
         texts = script_sources()
         changed: dict[str, str] = {}
-        for script, old, new in changes:
-            text = changed.get(script, texts[script])
-            assert old in text, f"{script} has no {old}"
-            changed[script] = text.replace(old, new)
-        return Protocol(changed, often=often)
+        for scripts, old, new in changes:
+            for script in scripts.split():
+                text = changed.get(script, texts[script])
+                assert old in text, f"{script} has no {old}"
+                changed[script] = text.replace(old, new)
+        return Protocol(changed, often=often.split())
 
     return protocol
 
@@ -48,11 +49,11 @@ def _bot(broken: Callable[[SimulatedBot], None]) -> Callable[[], Protocol]:
 
 
 def _acting(
-    protocol: Callable[[], Protocol], *acts: str, often: Collection[str] = (), **others: Any
+    protocol: Callable[[], Protocol], acts: str, often: str = "", **others: Any
 ) -> Callable[[], Protocol]:
     """Return a protocol whose people do only this, so that rare schedules are found sooner."""
-    edits = not {"edit", "retry"}.isdisjoint(acts)
-    return lambda: replace(protocol(), acts=acts, often=often, edits=edits, **others)
+    does, edits = acts.split(), "edit" in acts or "retry" in acts
+    return lambda: replace(protocol(), acts=does, often=often.split(), edits=edits, **others)
 
 
 def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
@@ -60,11 +61,10 @@ def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
 
 
 _FENCE = "redis.call('GET', LEASE) ~= step.token or "
-_STEPS = ("outbox", "sending", "park", "renew", "commit", "set_aside", "failed")
-_SENDING = ("sending", "commit")
+_STEPS = "outbox sending park renew commit set_aside failed"
 _NOTED = "redis.call('ZADD', SEEN, 'NX', whole(now), update_id)"
 _SEEN = f"if {_NOTED} == 0 then return outcome('duplicate') end"
-_BEGINNING = ("acquire", "commit")
+_BEGINNING = "acquire commit"
 _APPENDED = "for _, message in ipairs(messages) do"
 _PUSHED = "redis.call('ZADD', MAILBOX, update_id, member)\n"
 _GROWS = (
@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant(
         "the fence is not checked",
         "a lost lease is refused",
-        _lua(*((step, _FENCE, "") for step in _STEPS)),
+        _lua((_STEPS, _FENCE, "")),
         since=6,
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
-        _acting(_lua(("ack", "if request.other then", "if false then")), "text", often=("late",)),
+        _acting(_lua(("ack", "if request.other then", "if false then")), "text", often="late"),
         since=5,
     ),
     Mutant(
@@ -106,8 +106,8 @@ MUTANTS = (
         "forgotten messages are not accepted",
         _acting(
             _lua(("intake", "~= erasure then\n", "== '' then\n")),
-            *("text", "forget"),
-            often=("late", "pause"),
+            "text forget",
+            often="late pause",
             alone=True,
         ),
         since=302,
@@ -117,8 +117,8 @@ MUTANTS = (
         "what is forgotten is gone",
         _acting(
             _lua(("drop_unless_newer", "if id and", "if false and")),
-            *("text", "forget"),
-            often=("late",),
+            "text forget",
+            often="late",
             alone=True,
         ),
         since=137,
@@ -128,11 +128,11 @@ MUTANTS = (
         "every update is answered",
         _acting(
             _lua(
-                *((step, "return 'superseded' end", "return 'refused' end") for step in _SENDING),
-                *((step, "and 'superseded' or", "and 'refused' or") for step in _SENDING),
+                ("sending commit", "return 'superseded' end", "return 'refused' end"),
+                ("sending commit", "and 'superseded' or", "and 'refused' or"),
             ),
-            *("text", "new"),
-            often=("repeated", "pause", "late"),
+            "text new",
+            often="repeated pause late",
         ),
         since=179,
     ),
@@ -141,7 +141,7 @@ MUTANTS = (
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
-        _acting(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")), "text", "clear"),
+        _acting(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")), "text clear"),
         since=105,
     ),
     Mutant(
@@ -155,8 +155,8 @@ MUTANTS = (
         "nothing from before a clear is accepted",
         _acting(
             _lua(("intake", "if is_cut_off(cut_update, cut_at) or", "if false and")),
-            *("text", "clear"),
-            often=("late",),
+            "text clear",
+            often="late",
         ),
         since=16,
     ),
@@ -165,7 +165,7 @@ MUTANTS = (
         "no vector of an erased message",
         _lua(
             ("learn_vectors", "epoch ~= request.epoch or erasure ~= request.erasure", "false"),
-            often=("hangs",),
+            often="hangs",
         ),
         since=57,
     ),
@@ -174,17 +174,15 @@ MUTANTS = (
         "no send begins after a clear",
         _acting(
             _lua(
-                *(
-                    (script, old, "")
-                    for script in ("erase_person", "revise")
-                    for old in (
-                        "if redis.call('DEL', LEASE) == 1 then signal() end\n",
-                        "redis.call('HINCRBY', META, 'erasure', 1)\n",
-                    )
-                )
+                (
+                    "erase_person revise",
+                    "if redis.call('DEL', LEASE) == 1 then signal() end\n",
+                    "",
+                ),
+                ("erase_person revise", "redis.call('HINCRBY', META, 'erasure', 1)\n", ""),
             ),
-            *("text", "delete_message"),
-            often=("late",),
+            "text delete_message",
+            often="late",
             alone=True,
         ),
         since=236,
@@ -192,7 +190,7 @@ MUTANTS = (
     Mutant(
         "the newest updates are taken first",
         "updates are answered in order",
-        _lua(*((script, "MAX_ENTRIES - 1)", "MAX_ENTRIES - 1, 'REV')") for script in _BEGINNING)),
+        _lua((_BEGINNING, "MAX_ENTRIES - 1)", "MAX_ENTRIES - 1, 'REV')")),
     ),
     Mutant(
         "a commit takes everything that waits",
@@ -247,20 +245,18 @@ MUTANTS = (
     Mutant(
         "a turn takes updates of several people",
         "a turn is one sender's messages or one command",
-        _lua(*((script, " or sender ~= first_sender", "") for script in _BEGINNING)),
+        _lua((_BEGINNING, " or sender ~= first_sender", "")),
         since=15,
     ),
     Mutant(
         "a command is taken together with other updates",
         "a turn is one sender's messages or one command",
-        _lua(*((script, "first_kind == 'c' or kind == 'c' or ", "") for script in _BEGINNING)),
+        _lua((_BEGINNING, "first_kind == 'c' or kind == 'c' or ", "")),
     ),
     Mutant(
         "quick messages are answered one by one",
         "a turn is one sender's messages or one command",
-        _lua(
-            *((script, "#entries > 0 and (", "#entries > 0 and (true or ") for script in _BEGINNING)
-        ),
+        _lua((_BEGINNING, "#entries > 0 and (", "#entries > 0 and (true or ")),
         since=10,
     ),
     Mutant(
@@ -269,7 +265,7 @@ MUTANTS = (
         _acting(
             _lua(("acquire", "or arrived >= until_ms then", "then")),
             "text",
-            often=("pause",),
+            often="pause",
             alone=True,
         ),
         since=462,
@@ -284,7 +280,7 @@ MUTANTS = (
     Mutant(
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
-        _acting(_lua(("edit_entry", "redis.call('DEL', LEASE)", "")), "text", "edit"),
+        _acting(_lua(("edit_entry", "redis.call('DEL', LEASE)", "")), "text edit"),
         since=39,
     ),
     Mutant(
@@ -292,8 +288,8 @@ MUTANTS = (
         "no send begins after a clear",
         _acting(
             _lua(("edit_entry", "redis.call('HEXISTS', TURN, 'outbox') == 1", "false")),
-            *("text", "edit"),
-            often=("pause",),
+            "text edit",
+            often="pause",
         ),
         since=12,
     ),
@@ -334,7 +330,7 @@ MUTANTS = (
         "no send begins after a clear",
         _acting(
             _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
-            *("text", "retry"),
+            "text retry",
             breaks=broken_bots.overtaken,
         ),
         since=70,
@@ -378,8 +374,8 @@ MUTANTS = (
         "no send begins after a clear",
         _acting(
             _reminding(_bot(broken_bots.obedient)),
-            *("text", "delete_message"),
-            often=("pause", "hangs"),
+            "text delete_message",
+            often="pause hangs",
             alone=True,
         ),
         since=855,
