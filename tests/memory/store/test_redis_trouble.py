@@ -5,7 +5,7 @@ import inspect
 import socket
 import ssl
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -27,7 +27,7 @@ from memory.store.errors import (
     StoreUnavailable,
 )
 from tests.certificates import certificate_of
-from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port
+from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port, opened
 
 _UNAVAILABLE = (
     "AskError BusyLoadingError ClusterDownError ClusterError ConnectionError "
@@ -196,27 +196,38 @@ async def test_a_password_that_changes_meanwhile_is_a_refused_login(
     await client.close()
 
 
+@asynccontextmanager
+async def scripted(
+    replies: Mapping[bytes, bytes], greeted: int = 9
+) -> AsyncIterator[tuple[int, list[asyncio.StreamWriter]]]:
+    """Give the port of a server with these replies, and its connections; it greets so many."""
+    greeting = {b"HELLO": b"%1\r\n$5\r\nproto\r\n:3\r\n", b"PING": b"+PONG\r\n"}
+    connected: list[asyncio.StreamWriter] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.append(writer)
+        while len(connected) <= greeted and (asked := await reader.read(65536)):
+            for name, reply in {**greeting, **replies}.items():
+                writer.write(reply if b"\n%b\r" % name in asked else b"")
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        yield server.sockets[0].getsockname()[1], connected
+        for each in connected:
+            each.transport.abort()
+
+
 @pytest.mark.parametrize("reply", [b"-MOVED\r\n", b"-ASK a b:c\r\n", b"%1\r\n*0\r\n+b\r\n"])
 @pytest.mark.parametrize("cluster", ["", "+cluster"])
 async def test_a_reply_that_cannot_be_read_is_unavailable(reply: bytes, cluster: str) -> None:
     """The SDK raises `ValueError` or `TypeError`, for which intake would drop an update."""
-    replies = {b"HELLO": b"%1\r\n$5\r\nproto\r\n:3\r\n", b"PING": b"+PONG\r\n"}
-    replies[b"COMMAND"] = b"*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    commands = b"*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
+    replies = {b"GET": reply, b"COMMAND": commands}
+    async with scripted(replies) as (port, _):
         node = b"*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
-        slots = b"*1\r\n*3\r\n:0\r\n:16383\r\n" + node
-        while asked := await reader.read(65536):
-            for name, given in {**replies, b"SLOTS": slots, b"GET": reply}.items():
-                writer.write(given if b"\n%b\r" % name in asked else b"")
-        writer.close()
-
-    async with await asyncio.start_server(answer, HOST, 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = await RedisClient.open(f"redis{cluster}://{HOST}:{port}")
-        with pytest.raises(StoreUnavailable):
-            await client.call("GET", "k")
-        await client.close()
+        replies[b"SLOTS"] = b"*1\r\n*3\r\n:0\r\n:16383\r\n" + node
+        async with opened(f"redis{cluster}://{HOST}:{port}") as client:
+            with pytest.raises(StoreUnavailable):
+                await client.call("GET", "k")
 
 
 NODE = [b"10.0.0.1", 6379, b"id", []]
@@ -274,22 +285,14 @@ async def test_a_silent_connection_is_given_up_before_the_call_times_out(
 async def test_a_channel_ends_if_its_new_connection_is_never_greeted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before the fix, the process waited for ever and heard no signal until it was restarted."""
+    """The process waited for ever and heard no signal until it was restarted."""
     monkeypatch.setattr(redis_client, "SOCKET_TIMEOUT_S", 0.5)
     monkeypatch.setattr(redis_client, "_SILENCE_S", 0.5)
-    connected: list[asyncio.StreamWriter] = []
     subscribed = b">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
-    replies = {b"HELLO": b"%1\r\n$5\r\nproto\r\n:3\r\n", b"PING": b"+PONG\r\n"}
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connected.append(writer)
-        while len(connected) <= 2 and (asked := await reader.read(65536)):
-            for name, reply in {**replies, b"SUBSCRIBE": subscribed}.items():
-                writer.write(reply if name in asked else b"")
-
-    async with await asyncio.start_server(answer, HOST, 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = await RedisClient.open(f"redis://{HOST}:{port}")
+    async with (
+        scripted({b"SUBSCRIBE": subscribed}, greeted=2) as (port, connected),
+        opened(f"redis://{HOST}:{port}") as client,
+    ):
 
         async def listen() -> None:
             async for _ in client.messages("x"):
@@ -299,9 +302,6 @@ async def test_a_channel_ends_if_its_new_connection_is_never_greeted(
         with pytest.raises(StoreUnavailable):
             await listen()
         assert len(connected) > 2
-        await client.close()
-        for each in connected:
-            each.transport.abort()
 
 
 async def test_the_client_reconnects_after_the_server_closed_the_connection(
