@@ -31,6 +31,14 @@ async def take(memory: Memory, conversation: Scope = HERE) -> OpenTurn:
     return turn
 
 
+async def turn_of(memory: Memory, update_id: int, conversation: Scope = HERE) -> OpenTurn:
+    """Begin a turn as a worker does: what this process knows is not read again."""
+    await put(memory, update_id, conversation)
+    turn = await memory.turns.acquire(conversation, memory.histories.cursor(conversation))
+    assert isinstance(turn, OpenTurn)
+    return turn
+
+
 async def read_by(memory: Memory, turn: OpenTurn) -> ChatHistory:
     here = turn.lease.conversation
     return await ChatHistory.of_turn(memory.histories, here, turn.loaded, turn.facts)

@@ -11,7 +11,6 @@ from memory.learning.progress import progress_of
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.message import Message
-from memory.queue.open_turn import OpenTurn
 from memory.queue.turn_store import LEARN_LATE_S
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
@@ -31,10 +30,10 @@ from tests.memory.turns import (
     end_pauses,
     exchange,
     exchange_of,
-    put,
     read_by,
     store,
     texts,
+    turn_of,
 )
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
@@ -190,23 +189,15 @@ async def test_an_old_models_batch_is_refused(memory: Memory, embedder: WordsEmb
     assert await vectors(memory) == all_of(LONG, 256)
 
 
-async def found_in_a_turn(memory: Memory, update_id: int) -> tuple[OpenTurn, int]:
-    """Begin a turn, and return the message that it finds first for a boat."""
-    await put(memory, update_id)
-    turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
-    assert isinstance(turn, OpenTurn)
-    found = await (await read_by(memory, turn)).search("boat", 8)
-    return turn, found[0].seq
-
-
 async def test_a_cached_chat_works_on_if_its_model_changes_under_the_same_name(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     async def first_found(update_id: int) -> int:
-        turn, found = await found_in_a_turn(memory, update_id)
+        turn = await turn_of(memory, update_id)
+        found = await (await read_by(memory, turn)).search("boat", 8)
         await close(memory, turn)
         await memory.learn(HERE)
-        return found
+        return found[0].seq
 
     await say(memory, "My boat is called Aurora")
     await memory.learn(HERE)

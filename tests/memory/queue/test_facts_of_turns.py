@@ -7,7 +7,7 @@ from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, GROUP, HERE, close, exchange, put, read_by, take, texts
+from tests.memory.turns import ANN, GROUP, HERE, close, exchange, put, read_by, take, texts, turn_of
 
 PERSON = Scope.of_person(HERE.chat_id)
 
@@ -25,19 +25,12 @@ async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
     return [fact.text for fact in (await memory.scopes.current(PERSON)).facts]
 
 
-async def begun(memory: Memory) -> OpenTurn:
-    turn = await memory.turns.acquire(HERE, memory.histories.cursor(HERE))
-    assert isinstance(turn, OpenTurn)
-    return turn
-
-
 async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
     memory: Memory, other: Memory
 ) -> None:
     for number, text in enumerate(("has a cat", "has a boat"), 1):
         await learn(other, text)
-        await put(memory, number)
-        turn = await begun(memory)
+        turn = await turn_of(memory, number)
         assert turn.facts
         assert turn.facts.records
         assert len(turn.facts.records.entries) == 1
@@ -49,8 +42,7 @@ async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
 async def test_a_turn_that_a_commit_begins_finds_facts_learned_meanwhile(
     memory: Memory, other: Memory
 ) -> None:
-    await put(memory, 1)
-    turn = await begun(memory)
+    turn = await turn_of(memory, 1)
     assert await facts(memory, turn) == []
     await put(memory, 2)
     await learn(other, "has a cat")
@@ -61,13 +53,11 @@ async def test_a_turn_that_a_commit_begins_finds_facts_learned_meanwhile(
 
 async def test_after_anothers_erasure_no_old_fact_is_used(memory: Memory, other: Memory) -> None:
     await learn(other, "has a cat")
-    await put(memory, 1)
-    turn = await begun(memory)
+    turn = await turn_of(memory, 1)
     assert await facts(memory, turn) == ["has a cat"]
     await close(memory, turn)
     await other.scopes.erase(PERSON, Revision(records=[1]))
-    await put(memory, 2)
-    assert await facts(memory, await begun(memory)) == []
+    assert await facts(memory, await turn_of(memory, 2)) == []
 
 
 async def test_the_facts_of_a_group_are_in_its_own_scope(memory: Memory) -> None:

@@ -16,7 +16,7 @@ from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
-from memory.queue.open_turn import Closing, OpenTurn
+from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor, message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
@@ -39,6 +39,7 @@ from tests.memory.turns import (
     put,
     read_by,
     take,
+    turn_of,
 )
 from tests.memory.words_embedder import WordsEmbedder
 
@@ -74,17 +75,9 @@ def varied(exchanges: int) -> list[tuple[str, str]]:
     return [(f"{n}a {n}b {n}c", f"{n}d {n}e {n}f") for n in range(exchanges)]
 
 
-async def turn_of(memory: Memory, update_id: int = 1) -> OpenTurn:
-    """Begin a turn as a worker does: what this process knows is not read again."""
-    await put(memory, update_id)
-    turn = await memory.turns.acquire(HERE, memory.histories.cursor(HERE))
-    assert isinstance(turn, OpenTurn)
-    return turn
-
-
 async def turned(memory: Memory) -> ChatHistory:
-    """Return the history of a turn that such a worker begins."""
-    return await read_by(memory, await turn_of(memory))
+    """Return the history of a turn that a worker begins."""
+    return await read_by(memory, await turn_of(memory, 1))
 
 
 def texts(messages: Sequence[Message]) -> list[str]:
@@ -367,7 +360,7 @@ async def test_a_cold_history_fills_in_one_round_trip(memory: Memory, other: Mem
 async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, other: Memory) -> None:
     await remembering(memory, *varied(OPTIONS.tail))
     await remembering(other, ("The oven is broken", "Oh"))
-    turn = await turn_of(memory)
+    turn = await turn_of(memory, 1)
     loaded = turn.loaded.messages
     assert loaded
     assert [columns[b"t"] for _, columns in loaded.entries] == [b"The oven is broken", b"Oh"]
@@ -380,7 +373,7 @@ async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, other: Me
 
 async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
-    turn = await turn_of(memory)
+    turn = await turn_of(memory, 1)
     loaded = turn.loaded.messages
     assert loaded
     assert (loaded.entries, loaded.vectors) == ([], [])
@@ -391,7 +384,7 @@ async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
 
 
 async def test_the_second_turn_does_not_read_the_first_one_again(memory: Memory) -> None:
-    turn = await turn_of(memory)
+    turn = await turn_of(memory, 1)
     said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
     history = await read_by(memory, turn)
     closed = await memory.turns.commit(turn, said, memory.histories.cursor(HERE))
@@ -405,7 +398,7 @@ async def test_the_second_turn_does_not_read_the_first_one_again(memory: Memory)
 
 async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"), ("Hello", "Hi"))
-    turn = await turn_of(memory)
+    turn = await turn_of(memory, 1)
     memory.scopes.drop(HERE)
     history = await read_by(memory, turn)
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
