@@ -80,49 +80,24 @@ def nested(levels: int) -> type[BaseModel]:
 # The schema
 
 
+def or_null(**schema: object) -> dict[str, object]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def object_with(properties: dict[str, object], **more: object) -> dict[str, object]:
+    """Return the schema of an object that has exactly these properties."""
+    closed = {"required": [*properties], "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed, **more}
+
+
 def test_a_schema_uses_only_keywords_of_strict_mode() -> None:
-    shape = AnswerShape.of({"issue": Issue})
-    assert shape.schema == {
-        "type": "object",
-        "properties": {
-            "issue": {
-                "anyOf": [
-                    {
-                        "type": "object",
-                        "description": "An issue in a tracker.",
-                        "properties": {
-                            "key": {
-                                "anyOf": [
-                                    {
-                                        "type": "string",
-                                        "description": "Its short name (maxLength: 20)",
-                                    },
-                                    {"type": "null"},
-                                ]
-                            },
-                            "due": {
-                                "anyOf": [
-                                    {"type": "string", "description": "(format: date)"},
-                                    {"type": "null"},
-                                ]
-                            },
-                            "mood": {
-                                "anyOf": [
-                                    {"type": "string", "enum": ["good", "bad"]},
-                                    {"type": "null"},
-                                ]
-                            },
-                        },
-                        "required": ["key", "due", "mood"],
-                        "additionalProperties": False,
-                    },
-                    {"type": "null"},
-                ]
-            }
-        },
-        "required": ["issue"],
-        "additionalProperties": False,
+    properties: dict[str, object] = {
+        "key": or_null(type="string", description="Its short name (maxLength: 20)"),
+        "due": or_null(type="string", description="(format: date)"),
+        "mood": or_null(type="string", enum=["good", "bad"]),
     }
+    issue = object_with(properties, description="An issue in a tracker.")
+    assert AnswerShape.of({"issue": Issue}).schema == object_with({"issue": or_null(**issue)})
 
 
 @pytest.mark.parametrize("shape", [SHAPE, AnswerShape.of({}), AnswerShape.of({"deep": nested(8)})])
