@@ -22,6 +22,7 @@ from tests.lab.cluster.day import Day, accept, work
 from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, primary_of, primary_of_victim
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.turns import carry_out
 from tests.memory.words_embedder import WordsEmbedder
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -56,9 +57,7 @@ async def test_every_step_works_on_every_node(
         facts = (await memory.scopes.read(Scope.of_person(chat.chat_id))).facts
         assert [fact.text for fact in facts] == ["Ann sails", "owns Aurora"]
     job = Job("nonce", "forget", 7, 10_000, time.time() + 1, b"[]")
-    await memory.jobs.start_job(job)
-    finished = await memory.jobs.run_job(job.id)
-    assert finished is not None
+    finished = await carry_out(memory, job)
     assert finished.receipt.messages == 2 * len(CHATS)
     await client.close()
 
