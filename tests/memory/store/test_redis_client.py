@@ -12,7 +12,7 @@ from memory.store import client as redis_client
 from memory.store.client import MAX_BLOCK_MS, SOCKET_TIMEOUT_S, RedisClient, published
 from memory.store.errors import StoreRefused, StoreUnavailable
 from memory.store.store import stream_entries
-from tests.valkey import ValkeyServer
+from tests.valkey import ValkeyServer, opened
 
 APPEND = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LRANGE', KEYS[1], 0, -1)"
 
@@ -141,21 +141,19 @@ async def test_commands_keep_their_order_when_a_script_was_forgotten(either: Red
 
 
 async def test_many_callers_share_few_connections(own_server: ValkeyServer) -> None:
-    client = await RedisClient.open(own_server.url, max_connections=2)
-    replies = await asyncio.gather(*(client.call("INCR", "n") for _ in range(50)))
-    connections = own_server.ask("CLIENT LIST").count(b" addr=")
-    await client.close()
+    async with opened(own_server.url, max_connections=2) as client:
+        replies = await asyncio.gather(*(client.call("INCR", "n") for _ in range(50)))
+        connections = own_server.ask("CLIENT LIST").count(b" addr=")
     assert sorted(replies) == list(range(1, 51))
     assert connections == 2 + 1  # one asked for the list
 
 
 async def test_a_waiting_reader_holds_one_connection(valkey: str) -> None:
-    client = await RedisClient.open(valkey, max_connections=2)
-    reader = asyncio.create_task(client.call("BLPOP", "list", MAX_BLOCK_MS / 1000))
-    assert await client.pipeline([("SET", "k", "v"), ("GET", "k")]) == [True, b"v"]
-    await client.call("RPUSH", "list", "item")
-    assert await reader == (b"list", b"item")
-    await client.close()
+    async with opened(valkey, max_connections=2) as client:
+        reader = asyncio.create_task(client.call("BLPOP", "list", MAX_BLOCK_MS / 1000))
+        assert await client.pipeline([("SET", "k", "v"), ("GET", "k")]) == [True, b"v"]
+        await client.call("RPUSH", "list", "item")
+        assert await reader == (b"list", b"item")
 
 
 @pytest.fixture
@@ -268,11 +266,10 @@ async def test_a_caller_that_times_out_leaves_the_others_their_time(
 
 
 async def test_a_lost_connection_fails_all_who_share_a_round_trip(own_server: ValkeyServer) -> None:
-    client = await RedisClient.open(own_server.url, max_connections=1)
-    waiting = await _waiting(*(client.pipeline([("GET", "k")]) for _ in range(3)))
-    own_server.kill()
-    ends = await asyncio.gather(*waiting, return_exceptions=True)
-    await client.close()
+    async with opened(own_server.url, max_connections=1) as client:
+        waiting = await _waiting(*(client.pipeline([("GET", "k")]) for _ in range(3)))
+        own_server.kill()
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(end) for end in ends[1:]] == [StoreUnavailable, StoreUnavailable]
 
 
@@ -281,46 +278,43 @@ def test_the_socket_timeout_is_longer_than_the_longest_block() -> None:
 
 
 async def test_a_cancelled_call_answers_no_other(valkey_server: ValkeyServer, valkey: str) -> None:
-    client = await RedisClient.open(valkey, max_connections=1)
-    reader = asyncio.create_task(client.call("BLPOP", "list", 1))
-    while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
-        await asyncio.sleep(0)
-    reader.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reader
-    await client.call("SET", "k", "v")
-    assert await client.call("GET", "k") == b"v"
-    await client.close()
+    async with opened(valkey, max_connections=1) as client:
+        reader = asyncio.create_task(client.call("BLPOP", "list", 1))
+        while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
+            await asyncio.sleep(0)
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        await client.call("SET", "k", "v")
+        assert await client.call("GET", "k") == b"v"
 
 
 @pytest.mark.parametrize("read", [int, methodcaller("items")])
 async def test_a_reply_that_the_sdk_cannot_read_leaves_none_for_the_next_call(
     valkey: str, read: Callable[[bytes], object]
 ) -> None:
-    client = await RedisClient.open(valkey, max_connections=1)
-    sdk: Any = client._redis
-    sdk.set_response_callback("ECHO", read)
-    await client.call("SET", "k", "v")
-    with pytest.raises(StoreUnavailable):
-        await client.pipeline([("ECHO", "no number"), ("BLPOP", "none", 0.1)])
-    assert await client.call("GET", "k") == b"v"
-    await client.close()
+    async with opened(valkey, max_connections=1) as client:
+        sdk: Any = client._redis
+        sdk.set_response_callback("ECHO", read)
+        await client.call("SET", "k", "v")
+        with pytest.raises(StoreUnavailable):
+            await client.pipeline([("ECHO", "no number"), ("BLPOP", "none", 0.1)])
+        assert await client.call("GET", "k") == b"v"
 
 
 async def test_a_refused_call_does_not_lose_its_cancellation(valkey: str) -> None:
     """Before Python 3.12 the SDK may lose it; a worker that was told to stop then read on."""
     lost = []
     for steps in range(40):
-        client = await RedisClient.open(valkey, max_connections=2)
-        pings = [asyncio.create_task(client.ping()) for _ in range(2)]
-        call = asyncio.create_task(client.call("XPENDING", "none", "workers"))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        was_cancelled = call.cancel()
-        outcomes = await asyncio.gather(call, *pings, return_exceptions=True)
-        if was_cancelled and not isinstance(outcomes[0], asyncio.CancelledError):
-            lost.append(steps)
-        await client.close()
+        async with opened(valkey, max_connections=2) as client:
+            pings = [asyncio.create_task(client.ping()) for _ in range(2)]
+            call = asyncio.create_task(client.call("XPENDING", "none", "workers"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            was_cancelled = call.cancel()
+            outcomes = await asyncio.gather(call, *pings, return_exceptions=True)
+            if was_cancelled and not isinstance(outcomes[0], asyncio.CancelledError):
+                lost.append(steps)
     assert lost == []
 
 

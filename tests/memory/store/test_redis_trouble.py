@@ -126,15 +126,14 @@ async def test_a_slot_without_a_node_is_unavailable(cluster_store: RedisClient) 
 async def test_a_server_that_takes_no_writes_says_why(
     own_server: ValkeyServer, made: str, why: type[StoreError]
 ) -> None:
-    client = await RedisClient.open(own_server.url)
-    await client.call("SET", "k", "v")
-    own_server.ask(made)
-    with pytest.raises(why):
-        await client.call("SET", "k", "w")
-    with pytest.raises(why):
-        await client.script("return redis.call('SET', KEYS[1], 'w')")(["k"])
-    assert await client.call("GET", "k") == b"v"
-    await client.close()
+    async with opened(own_server.url) as client:
+        await client.call("SET", "k", "v")
+        own_server.ask(made)
+        with pytest.raises(why):
+            await client.call("SET", "k", "w")
+        with pytest.raises(why):
+            await client.script("return redis.call('SET', KEYS[1], 'w')")(["k"])
+        assert await client.call("GET", "k") == b"v"
 
 
 async def test_after_a_failover_the_next_calls_go_to_the_server_that_the_address_names_now(
@@ -142,15 +141,16 @@ async def test_after_a_failover_the_next_calls_go_to_the_server_that_the_address
 ) -> None:
     """The old server became a replica, keeps its connections, and refuses each write for ever."""
     valkey_server.ask("FLUSHALL")
-    async with in_front_of(own_server.port) as front:
-        client = await RedisClient.open(f"redis://{HOST}:{front.port}")
+    async with (
+        in_front_of(own_server.port) as front,
+        opened(f"redis://{HOST}:{front.port}") as client,
+    ):
         await client.call("SET", "k", "old")
         own_server.ask(f"REPLICAOF {HOST} 1")
         front.target = valkey_server.port
         with pytest.raises(StoreUnavailable, match="read only"):
             await client.script("return redis.call('SET', KEYS[1], 'new')")(["k"])
         assert await client.call("SET", "k", "new") is True
-        await client.close()
 
 
 async def test_a_script_error_is_refused(store: RedisClient, cluster_store: RedisClient) -> None:
@@ -179,21 +179,19 @@ async def test_an_unreadable_address_is_refused_and_not_shown(url: str) -> None:
 
 
 async def test_options_in_an_address_cannot_change_the_shape_of_replies(valkey: str) -> None:
-    client = await RedisClient.open(f"{valkey}?protocol=2&decode_responses=yes&family=6")
-    await client.call("SET", "k", "v")
-    assert await client.call("GET", "k") == b"v"
-    await client.close()
+    async with opened(f"{valkey}?protocol=2&decode_responses=yes&family=6") as client:
+        await client.call("SET", "k", "v")
+        assert await client.call("GET", "k") == b"v"
 
 
 async def test_a_password_that_changes_meanwhile_is_a_refused_login(
     own_server: ValkeyServer,
 ) -> None:
-    client = await RedisClient.open(own_server.url)
-    own_server.ask("CONFIG SET requirepass other")
-    await client.call("RESET")  # logs the connection out
-    with pytest.raises(LoginRefused):
-        await client.call("GET", "k")
-    await client.close()
+    async with opened(own_server.url) as client:
+        own_server.ask("CONFIG SET requirepass other")
+        await client.call("RESET")  # logs the connection out
+        with pytest.raises(LoginRefused):
+            await client.call("GET", "k")
 
 
 @asynccontextmanager
@@ -274,12 +272,11 @@ async def test_no_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_a_silent_connection_is_given_up_before_the_call_times_out(
     own_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await RedisClient.open(own_server.url)
-    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 10_000)
-    monkeypatch.setattr(redis_client, "SOCKET_TIMEOUT_S", 0.1)
-    with pytest.raises(StoreUnavailable):
-        await client.call("BLPOP", "no such list", 0)
-    await client.close()
+    async with opened(own_server.url) as client:
+        monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 10_000)
+        monkeypatch.setattr(redis_client, "SOCKET_TIMEOUT_S", 0.1)
+        with pytest.raises(StoreUnavailable):
+            await client.call("BLPOP", "no such list", 0)
 
 
 async def test_a_channel_ends_if_its_new_connection_is_never_greeted(
@@ -338,15 +335,14 @@ async def test_a_cluster_connection_that_is_closed_during_a_call_is_unavailable_
 
 
 async def test_the_client_works_again_after_the_server_restarts(own_server: ValkeyServer) -> None:
-    client = await RedisClient.open(own_server.url)
-    push = client.script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
-    assert await push(["list"], ["a"]) == 1
-    own_server.kill()
-    with pytest.raises(StoreUnavailable):
-        await client.call("GET", "k")
-    own_server.start()
-    assert await client.pipeline([("GET", "k"), push.command(["list"], ["b"])]) == [None, 1]
-    await client.close()
+    async with opened(own_server.url) as client:
+        push = client.script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
+        assert await push(["list"], ["a"]) == 1
+        own_server.kill()
+        with pytest.raises(StoreUnavailable):
+            await client.call("GET", "k")
+        own_server.start()
+        assert await client.pipeline([("GET", "k"), push.command(["list"], ["b"])]) == [None, 1]
 
 
 @pytest.mark.parametrize("kind", [ValkeyServer, OneNodeCluster])
