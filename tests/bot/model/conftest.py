@@ -8,8 +8,9 @@ from structlog.testing import capture_logs
 from bot.model.call import CallReport, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.structured import StructuredModel
+from bot.model.request_forms import Api
 from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, Internal
 from tests.servers.model_api import ModelApiServer, Scripted, tool_call
 
 
@@ -43,8 +44,14 @@ def model(client: ModelClient) -> OpenAIChatModel:
 
 
 @pytest.fixture
-def internal(client: ModelClient) -> StructuredModel:
-    return StructuredModel(client, "gpt-test", timeout_s=60)
+async def internal(request: pytest.FixtureRequest) -> AsyncIterator[Internal]:
+    script = Scripted(ANSWER)
+    api: Api = getattr(request, "param", "chat")
+    async with (
+        ModelApiServer(script) as server,
+        open_client(server.base_url, "any", timeout_s=60, api=api) as client,
+    ):
+        yield Internal(client, server, script)
 
 
 Logged = Sequence[Mapping[str, object]]

@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.call import ModelRequest
+from bot.model.call import ModelReply, ModelRequest
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
+from bot.model.wire import Effort
 from tests.bot.model.conftest import CLOCK, HELLO, reports_of
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 from tests.servers.model_api import (
@@ -35,6 +36,11 @@ async def client(
         yield client
 
 
+async def ask(client: ModelClient, effort: Effort | None = None, limit_s: float = 10) -> ModelReply:
+    model = OpenAIChatModel(client, "gpt-test", limit_s, ChatParameters(100, effort))
+    return await model.complete(ModelRequest(HELLO, (CLOCK,)))
+
+
 def efforts(server: ModelApiServer) -> list[str]:
     return [chat.effort for chat in server.log.chats]
 
@@ -52,20 +58,18 @@ async def test_an_answer_lost_to_reasoning_is_asked_for_once_more_with_less_reas
     client: ModelClient, server: ModelApiServer, script: Scripted, lost: Reply
 ) -> None:
     script.then(lost, "The answer.", "Another.")
-    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
-    reply = await model.complete(ModelRequest(HELLO))
+    reply = await ask(client)
     assert (reply.text, reply.finish_reason) == ("The answer.", "stop")
-    await model.complete(ModelRequest(HELLO))
+    await ask(client)
     assert efforts(server) == ["", "low", ""]
     assert token_limits(server) == [100, 1600, 400]
 
 
 async def test_the_usage_is_the_sum_of_both_requests(client: ModelClient, script: Scripted) -> None:
     script.then(LOST, "The answer.")
-    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100, "high"))
-    usage = (await model.complete(ModelRequest(HELLO))).usage
+    usage = (await ask(client, "high")).usage
     script.then("The answer.")
-    alone = (await model.complete(ModelRequest(HELLO))).usage
+    alone = (await ask(client, "high")).usage
     assert usage.prompt_tokens == 2 * alone.prompt_tokens
     assert usage.completion_tokens == alone.completion_tokens + usage.reasoning_tokens
     assert usage.reasoning_tokens > 0
@@ -75,11 +79,10 @@ async def test_the_usage_is_the_sum_of_both_requests(client: ModelClient, script
     ("first", "then"), [("max", "medium"), ("high", "low"), ("low", "none"), ("none", "none")]
 )
 async def test_the_lower_effort_depends_on_the_setting(
-    client: ModelClient, server: ModelApiServer, script: Scripted, first: str, then: str
+    client: ModelClient, server: ModelApiServer, script: Scripted, first: Effort, then: Effort
 ) -> None:
     script.then(LOST, "The answer.")
-    parameters = ChatParameters(100, first)  # type: ignore[arg-type]
-    await OpenAIChatModel(client, "gpt-test", 10, parameters).complete(ModelRequest(HELLO))
+    await ask(client, first)
     assert efforts(server) == [first, then]
 
 
@@ -88,11 +91,10 @@ async def test_the_beginning_of_an_answer_is_better_than_none_and_reasoning_is_n
 ) -> None:
     script.then(CUT, LOST, LOST, LOST)
     reports = reports_of(client)
-    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
-    reply = await model.complete(ModelRequest(HELLO))
+    reply = await ask(client)
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     with pytest.raises(AnswerIncomplete):
-        await model.complete(ModelRequest(HELLO))
+        await ask(client)
     assert [report.usage.reasoning_tokens > 0 for report in reports] == [True] * 2
 
 
@@ -104,12 +106,11 @@ async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_lo
     trouble = Break.HANG if limit_s == 2 else ApiError(401, "Incorrect API key")
     server.faults.add(trouble, times=None, when=_has_less_effort)
     reports = reports_of(client)
-    model = OpenAIChatModel(client, "gpt-test", limit_s, ChatParameters(100))
-    reply = await model.complete(ModelRequest(HELLO))
+    reply = await ask(client, limit_s=limit_s)
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     script.then(LOST)
     with pytest.raises(ModelError) as caught:
-        await model.complete(ModelRequest(HELLO))
+        await ask(client, limit_s=limit_s)
     assert [report.error for report in reports] == [None, caught.value]
     assert reports[1].usage.reasoning_tokens > 0
 
@@ -127,10 +128,7 @@ async def test_an_answer_not_lost_to_reasoning_is_not_asked_for_again(
     client: ModelClient, server: ModelApiServer, script: Scripted, said: Reply
 ) -> None:
     script.then(said)
-    reply = await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(
-        ModelRequest(HELLO, (CLOCK,))
-    )
-    assert reply.text == said.text
+    assert (await ask(client)).text == said.text
     assert len(server.log.chats) == 1
 
 
@@ -139,8 +137,7 @@ async def test_a_model_with_high_effort_may_be_silent_at_first(
 ) -> None:
     script.then(Reply("At last.", thinking_s=0.3), Reply("At last.", thinking_s=0.3))
     async with open_client(server.base_url, "any", 0.1, api="responses") as client:
-        model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100, "high"))
-        assert (await model.complete(ModelRequest(HELLO))).text == "At last."
+        assert (await ask(client, "high")).text == "At last."
     assert len(server.log.chats) == 1
 
 

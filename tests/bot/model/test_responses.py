@@ -9,10 +9,9 @@ from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.responses import ResponseAccumulator
-from bot.model.structured import StructuredModel
 from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT
-from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
-from tests.servers.model_api import ChatRequest, Dialect, ModelApiServer, Quirk, Reply, Scripted
+from tests.bot.model.internal_calls import PARTS, Internal
+from tests.servers.model_api import Dialect, ModelApiServer, Quirk, Reply, Scripted
 
 
 @pytest.fixture
@@ -137,54 +136,14 @@ async def test_a_models_own_refusal_is_its_answer(model: OpenAIChatModel, script
 # Internal calls
 
 
-async def test_an_internal_call_sends_a_strict_schema(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
+@pytest.mark.parametrize("internal", ["responses"], indirect=True)
+async def test_an_internal_call_stores_nothing_and_prose_has_a_token_limit(
+    internal: Internal,
 ) -> None:
-    script.then(ANSWER)
-    assert await fill(internal) == PARTS
-    (asked,) = server.log.chats
-    assert asked.response_format == "json_schema"
-    assert (asked.raw["store"], asked.raw.get("stream")) == (False, None)
-
-
-@pytest.mark.parametrize(
-    ("dialect", "modes"),
-    [
-        (SCHEMALESS, ["json_object"]),
-        (Dialect(response_formats=frozenset()), ["text"]),
-        (Dialect(unsupported=frozenset({"temperature", "text"})), ["text"]),
-    ],
-    ids=["no schema", "no formats", "neither format nor temperature"],
-)
-async def test_an_internal_call_gets_plainer_as_over_chat_completions(
-    internal: StructuredModel,
-    script: Scripted,
-    server: ModelApiServer,
-    dialect: Dialect,
-    modes: list[str],
-) -> None:
-    server.dialect = dialect
-    script.then(ANSWER, ANSWER)
-    assert await fill(internal) == PARTS
-    refusals = len(server.log.refusals)
-    assert await fill(internal) == PARTS
-    assert [chat.response_format for chat in server.log.chats] == 2 * modes
-    assert len(server.log.refusals) == refusals
-
-
-async def test_a_shape_that_is_not_strict_uses_json_mode(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
-) -> None:
-    """OpenAI requires the word JSON in the input and does not look for it in the instructions."""
-    script.then('{"state": null, "amounts": {"amounts": {"tea": 2}}}')
-    assert (await fill(internal, LOOSE))["amounts"] == {"amounts": {"tea": 2}}
-    assert [chat.response_format for chat in server.log.chats] == ["json_object"]
-
-
-async def test_prose_has_a_token_limit(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
-) -> None:
-    script.then("Tea.")
-    assert await write(internal) == "Tea."
-    asked: ChatRequest = server.log.chats[0]
-    assert asked.raw["max_output_tokens"] == 300
+    assert await internal.fill() == PARTS
+    internal.script.then("Tea.")
+    assert await internal.write() == "Tea."
+    assert internal.chats[0].response_format == "json_schema"
+    assert internal.sent("store") == [False, False]
+    assert internal.sent("stream") == [None, None]
+    assert internal.sent("max_output_tokens") == [None, 300]

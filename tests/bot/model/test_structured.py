@@ -12,12 +12,11 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.openai_client import ModelClient
-from bot.model.structured import StructuredModel
 from tests.bot.model.conftest import Logged
 from tests.bot.model.internal_calls import (
     ANSWER,
     CONTENT,
+    EACH_API,
     LOOSE,
     PARTS,
     SCHEMALESS,
@@ -25,9 +24,8 @@ from tests.bot.model.internal_calls import (
     TASK,
     UNAWARE,
     Call,
+    Internal,
     fill,
-    modes,
-    sent,
     write,
 )
 from tests.servers.model_api import (
@@ -36,27 +34,17 @@ from tests.servers.model_api import (
     Break,
     ChatRequest,
     Dialect,
-    ModelApiServer,
     Reply,
-    Scripted,
     is_chat,
     rate_limited,
 )
 
-
-@pytest.fixture
-def script() -> Scripted:
-    return Scripted(ANSWER)
-
-
 # What is sent
 
 
-async def test_a_call_is_one_plain_request_with_a_strict_schema(
-    internal: StructuredModel, server: ModelApiServer
-) -> None:
-    assert await fill(internal) == PARTS
-    assert [chat.raw for chat in server.log.chats] == [
+async def test_a_call_is_one_plain_request_with_a_strict_schema(internal: Internal) -> None:
+    assert await internal.fill() == PARTS
+    assert [chat.raw for chat in internal.chats] == [
         {
             "model": "gpt-test",
             "messages": [{"role": "system", "content": TASK}, {"role": "user", "content": CONTENT}],
@@ -69,20 +57,19 @@ async def test_a_call_is_one_plain_request_with_a_strict_schema(
     ]
 
 
-async def test_a_shape_that_strict_mode_cannot_describe_uses_json_mode(
-    internal: StructuredModel, server: ModelApiServer, script: Scripted
-) -> None:
+@EACH_API
+async def test_a_shape_that_strict_mode_cannot_describe_uses_json_mode(internal: Internal) -> None:
     parts = {"state": PARTS["state"], "amounts": {"amounts": {"tea": 2}}}
-    script.then(json.dumps(parts))
-    assert await fill(internal, LOOSE) == parts
-    await fill(internal)
-    assert modes(server) == ["json_object+", "json_schema"]
+    internal.script.then(json.dumps(parts))
+    assert await internal.fill(LOOSE) == parts
+    await internal.fill()
+    assert internal.modes == ["json_object+", "json_schema"]
 
 
 async def test_the_log_has_tokens_mode_and_time_of_a_call_but_no_text(
-    internal: StructuredModel, logged: Logged
+    internal: Internal, logged: Logged
 ) -> None:
-    await fill(internal)
+    await internal.fill()
     line = logged[0]
     assert (line["event"], line["mode"]) == ("internal call answered", "json_schema")
     for count in ("prompt_tokens", "completion_tokens", "seconds"):
@@ -95,9 +82,10 @@ async def test_the_log_has_tokens_mode_and_time_of_a_call_but_no_text(
 
 FORMATLESS = Dialect(response_formats=frozenset())
 WARM = Dialect(unsupported=frozenset({"temperature"}))
-SPARSE = Dialect(unsupported=frozenset({"temperature", "response_format"}))
+SPARSE = Dialect(unsupported=frozenset({"temperature", "response_format", "text"}))
 
 
+@EACH_API
 @pytest.mark.parametrize(
     ("dialect", "mode", "refusals"),
     [
@@ -111,53 +99,50 @@ SPARSE = Dialect(unsupported=frozenset({"temperature", "response_format"}))
     ids=["all", "no schema", "no formats", "no response_format", "no temperature", "none"],
 )
 async def test_a_part_that_a_server_refuses_is_left_out_from_then_on(
-    internal: StructuredModel, server: ModelApiServer, dialect: Dialect, mode: str, refusals: int
+    internal: Internal, dialect: Dialect, mode: str, refusals: int
 ) -> None:
-    server.dialect = dialect
-    assert await fill(internal) == PARTS
-    assert await fill(internal) == PARTS
-    assert modes(server) == [mode] * 2
-    assert len(server.log.refusals) == refusals
+    internal.server.dialect = dialect
+    assert await internal.fill() == PARTS
+    assert await internal.fill() == PARTS
+    assert internal.modes == [mode] * 2
+    assert len(internal.server.log.refusals) == refusals
     steady = [None if "temperature" in dialect.unsupported else 0] * 2
-    assert sent(server, "temperature") == steady
+    assert internal.sent("temperature") == steady
 
 
-async def test_a_server_that_knows_only_schemas_keeps_getting_them(
-    internal: StructuredModel, server: ModelApiServer
-) -> None:
+async def test_a_server_that_knows_only_schemas_keeps_getting_them(internal: Internal) -> None:
     """Like LM Studio: a shape for JSON mode must not change how strict shapes are asked for."""
-    server.dialect = Dialect(response_formats=frozenset({"json_schema"}))
-    await fill(internal, LOOSE)
-    await fill(internal)
-    assert modes(server) == ["text+", "json_schema"]
+    internal.server.dialect = Dialect(response_formats=frozenset({"json_schema"}))
+    await internal.fill(LOOSE)
+    await internal.fill()
+    assert internal.modes == ["text+", "json_schema"]
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
 @pytest.mark.parametrize("takes", ["json_schema", "json_object", "text"])
 async def test_a_refusal_that_names_nothing_is_taken_for_one_of_the_format(
-    internal: StructuredModel, server: ModelApiServer, status: int, takes: str
+    internal: Internal, status: int, takes: str
 ) -> None:
     def is_too_much(request: ApiRequest) -> bool:
         formats = ["json_schema", "json_object", "text"]
         asked = request.response_format if isinstance(request, ChatRequest) else takes
         return formats.index(asked) < formats.index(takes)
 
-    server.faults.add(ApiError(status, "Bad request"), times=None, when=is_too_much)
-    assert await fill(internal) == PARTS
-    server.faults.clear()
-    await fill(internal)
-    assert {mode.strip("+") for mode in modes(server)[-2:]} == {takes}
-    assert sent(server, "temperature")[-1] == 0
+    internal.server.faults.add(ApiError(status, "Bad request"), times=None, when=is_too_much)
+    assert await internal.fill() == PARTS
+    internal.server.faults.clear()
+    await internal.fill()
+    assert {mode.strip("+") for mode in internal.modes[-2:]} == {takes}
+    assert internal.sent("temperature")[-1] == 0
 
 
-async def test_a_temperature_refused_without_a_reason_is_left_out_last(
-    internal: StructuredModel, server: ModelApiServer
-) -> None:
-    refusal = ApiError(400, "Bad request")
-    server.faults.add(refusal, times=None, when=lambda request: "temperature" in request.raw)
-    assert await fill(internal) == PARTS
-    assert await fill(internal) == PARTS
-    assert len(server.log.chats) == 4 + 1
+async def test_a_temperature_refused_without_a_reason_is_left_out_last(internal: Internal) -> None:
+    internal.server.faults.add(
+        ApiError(400, "Bad request"), times=None, when=lambda request: "temperature" in request.raw
+    )
+    assert await internal.fill() == PARTS
+    assert await internal.fill() == PARTS
+    assert len(internal.chats) == 4 + 1
 
 
 @pytest.mark.parametrize(
@@ -172,28 +157,22 @@ async def test_a_temperature_refused_without_a_reason_is_left_out_last(
     ids=lambda value: value.message if isinstance(value, ApiError) else "",
 )
 async def test_a_refusal_of_every_form_is_raised_and_not_remembered(
-    internal: StructuredModel,
-    server: ModelApiServer,
-    refusal: ApiError,
-    expected: type[ModelError],
-    calls: int,
+    internal: Internal, refusal: ApiError, expected: type[ModelError], calls: int
 ) -> None:
-    server.faults.add(refusal, times=None)
+    internal.server.faults.add(refusal, times=None)
     with pytest.raises(ModelError) as caught:
-        await fill(internal)
+        await internal.fill()
     assert type(caught.value) is expected
-    assert len(server.log.chats) == calls
-    server.faults.clear()
-    await fill(internal)
-    assert modes(server)[-1] == "json_schema"
-    assert sent(server, "temperature")[-1] == 0
+    assert len(internal.chats) == calls
+    internal.server.faults.clear()
+    await internal.fill()
+    assert internal.modes[-1] == "json_schema"
+    assert internal.sent("temperature")[-1] == 0
 
 
-async def test_parallel_calls_all_find_the_form_that_the_server_takes(
-    internal: StructuredModel, server: ModelApiServer
-) -> None:
-    server.dialect = SPARSE
-    assert await asyncio.gather(*(fill(internal) for _ in range(3))) == [PARTS] * 3
+async def test_parallel_calls_all_find_the_form_that_the_server_takes(internal: Internal) -> None:
+    internal.server.dialect = SPARSE
+    assert await asyncio.gather(*(internal.fill() for _ in range(3))) == [PARTS] * 3
 
 
 # Servers that give no answer
@@ -204,18 +183,15 @@ async def test_parallel_calls_all_find_the_form_that_the_server_takes(
     ("fault", "error"), [(Break.HTML, NotAModel), (Break.HANG, ModelUnavailable)]
 )
 async def test_a_page_is_asked_for_once_and_a_silent_server_until_the_time_limit(
-    client: ModelClient, server: ModelApiServer, call: Call, fault: Break, error: type[ModelError]
+    internal: Internal, call: Call, fault: Break, error: type[ModelError]
 ) -> None:
-    server.faults.add(fault, times=None if fault is Break.HANG else 1, when=is_chat)
-    timeout_s = 0.2 if fault is Break.HANG else 60
+    internal.server.faults.add(fault, times=None if fault is Break.HANG else 1, when=is_chat)
     with pytest.raises(error):
-        await call(StructuredModel(client, "gpt-test", timeout_s=timeout_s))
+        await call(internal.model(timeout_s=0.2 if fault is Break.HANG else 60))
 
 
-async def test_the_time_limit_covers_both_tries(
-    client: ModelClient, script: Scripted, server: ModelApiServer
-) -> None:
-    script.then(*(Reply(text, delay_s=0.6) for text in ("No.", ANSWER)))
+async def test_the_time_limit_covers_both_tries(internal: Internal) -> None:
+    internal.script.then(*(Reply(text, delay_s=0.6) for text in ("No.", ANSWER)))
     with pytest.raises(ModelUnavailable):
-        await fill(StructuredModel(client, "gpt-test", timeout_s=1))
-    assert server.log.chats
+        await fill(internal.model(timeout_s=1))
+    assert internal.chats

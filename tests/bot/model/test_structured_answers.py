@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.model.model_errors import AnswerIncomplete, AnswerUnreadable, ContentRefused, ModelError
-from bot.model.structured import StructuredModel, read_object
+from bot.model.structured import read_object
 from tests.bot.model.internal_calls import (
     ANSWER,
     CONTENT,
@@ -14,18 +14,11 @@ from tests.bot.model.internal_calls import (
     TASK,
     UNAWARE,
     Call,
+    Internal,
     fill,
-    modes,
-    sent,
     write,
 )
-from tests.servers.model_api import ApiError, Dialect, ModelApiServer, Reply, Scripted
-
-
-@pytest.fixture
-def script() -> Scripted:
-    return Scripted(ANSWER)
-
+from tests.servers.model_api import ApiError, Dialect, Reply
 
 # What models write
 
@@ -44,19 +37,17 @@ def script() -> Scripted:
     ids=["fence", "bare fence", "prose", "thoughts", "other objects", "spread", "a field too many"],
 )
 async def test_the_json_object_is_found_in_any_surrounding_text(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer, said: str
+    internal: Internal, said: str
 ) -> None:
-    script.then(said)
-    assert await fill(internal) == PARTS
-    assert len(server.log.chats) == 1
+    internal.script.then(said)
+    assert await internal.fill() == PARTS
+    assert len(internal.chats) == 1
 
 
-async def test_a_line_break_inside_a_string_is_read(
-    internal: StructuredModel, script: Scripted
-) -> None:
-    script.then('{"state": {"first_name": "Ann\nLee", "goals": []}, "facts": null}')
+async def test_a_line_break_inside_a_string_is_read(internal: Internal) -> None:
+    internal.script.then('{"state": {"first_name": "Ann\nLee", "goals": []}, "facts": null}')
     state = {"first_name": "Ann\nLee", "goals": []}
-    assert await fill(internal) == {"state": state, "facts": None}
+    assert await internal.fill() == {"state": state, "facts": None}
 
 
 USELESS = [
@@ -81,17 +72,17 @@ def test_an_answer_without_the_parts_that_were_asked_for_is_unreadable(said: str
 
 @pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])
 async def test_an_unreadable_answer_is_asked_for_again_once(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer, dialect: Dialect
+    internal: Internal, dialect: Dialect
 ) -> None:
-    server.dialect = dialect
-    script.then(USELESS[0])
-    assert await fill(internal) == PARTS
-    assert len(server.log.chats) == 2
-    script.then(USELESS[0], USELESS[0])
+    internal.server.dialect = dialect
+    internal.script.then(USELESS[0])
+    assert await internal.fill() == PARTS
+    assert len(internal.chats) == 2
+    internal.script.then(USELESS[0], USELESS[0])
     with pytest.raises(AnswerUnreadable) as caught:
-        await fill(internal)
+        await internal.fill()
     assert str(caught.value) == "no such JSON object"
-    assert len(server.log.chats) == 4
+    assert len(internal.chats) == 4
 
 
 @pytest.mark.parametrize(
@@ -104,36 +95,32 @@ async def test_an_unreadable_answer_is_asked_for_again_once(
     ],
 )
 async def test_with_the_schema_in_the_prompt_a_missing_part_is_none_and_an_odd_one_stays(
-    internal: StructuredModel,
-    script: Scripted,
-    server: ModelApiServer,
-    said: str,
-    parts: dict[str, object],
+    internal: Internal, said: str, parts: dict[str, object]
 ) -> None:
-    server.dialect = SCHEMALESS
-    script.then(said)
-    assert await fill(internal) == parts
-    assert len(server.log.chats) == 1
+    internal.server.dialect = SCHEMALESS
+    internal.script.then(said)
+    assert await internal.fill() == parts
+    assert len(internal.chats) == 1
 
 
 @pytest.mark.parametrize("said", ['{"state": {"goals": []}}', "Ann likes tea."])
 async def test_a_server_that_ignores_the_schema_gets_it_in_the_prompt_from_then_on(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer, said: str
+    internal: Internal, said: str
 ) -> None:
-    script.then(said)
-    assert await fill(internal) == PARTS
-    assert await fill(internal) == PARTS
-    assert modes(server) == ["json_schema", "json_schema+", "json_schema+"]
+    internal.script.then(said)
+    assert await internal.fill() == PARTS
+    assert await internal.fill() == PARTS
+    assert internal.modes == ["json_schema", "json_schema+", "json_schema+"]
 
 
 async def test_if_the_schema_in_the_prompt_does_not_help_the_next_call_goes_without_it(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
+    internal: Internal,
 ) -> None:
-    script.then("No.", "No!")
+    internal.script.then("No.", "No!")
     with pytest.raises(AnswerUnreadable):
-        await fill(internal)
-    await fill(internal)
-    assert modes(server) == ["json_schema", "json_schema+", "json_schema"]
+        await internal.fill()
+    await internal.fill()
+    assert internal.modes == ["json_schema", "json_schema+", "json_schema"]
 
 
 @pytest.mark.parametrize("call", [fill, write])
@@ -147,30 +134,23 @@ async def test_if_the_schema_in_the_prompt_does_not_help_the_next_call_goes_with
     ids=["cut", "refusal", "filter"],
 )
 async def test_an_answer_that_is_cut_or_declined_is_not_asked_for_again(
-    internal: StructuredModel,
-    script: Scripted,
-    server: ModelApiServer,
-    call: Call,
-    reply: Reply,
-    expected: type[ModelError],
+    internal: Internal, call: Call, reply: Reply, expected: type[ModelError]
 ) -> None:
-    script.then(reply)
+    internal.script.then(reply)
     with pytest.raises(ModelError) as caught:
-        await call(internal)
+        await call(internal.model())
     assert type(caught.value) is expected
     assert "Ann" not in str(caught.value)
-    assert len(server.log.chats) == 1
+    assert len(internal.chats) == 1
 
 
 # Prose
 
 
-async def test_a_request_for_prose_has_a_token_limit_and_no_format(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
-) -> None:
-    script.then("  In May Ann began to like tea.\n")
-    assert await write(internal) == "In May Ann began to like tea."
-    assert [chat.raw for chat in server.log.chats] == [
+async def test_a_request_for_prose_has_a_token_limit_and_no_format(internal: Internal) -> None:
+    internal.script.then("  In May Ann began to like tea.\n")
+    assert await internal.write() == "In May Ann began to like tea."
+    assert [chat.raw for chat in internal.chats] == [
         {
             "model": "gpt-test",
             "messages": [{"role": "system", "content": TASK}, {"role": "user", "content": CONTENT}],
@@ -189,46 +169,39 @@ async def test_a_request_for_prose_has_a_token_limit_and_no_format(
     ],
 )
 async def test_the_token_limit_of_prose_has_the_name_that_the_server_takes(
-    internal: StructuredModel,
-    server: ModelApiServer,
-    unsupported: set[str],
-    bounds: tuple[int | None, int | None],
+    internal: Internal, unsupported: set[str], bounds: tuple[int | None, int | None]
 ) -> None:
-    server.dialect = Dialect(unsupported=frozenset(unsupported))
-    await write(internal)
-    await write(internal)
+    internal.server.dialect = Dialect(unsupported=frozenset(unsupported))
+    await internal.write()
+    await internal.write()
     names = ("max_completion_tokens", "max_tokens")
-    asked = [tuple(chat.raw.get(name) for name in names) for chat in server.log.chats]
+    asked = [tuple(chat.raw.get(name) for name in names) for chat in internal.chats]
     assert asked == [bounds] * 2
 
 
-async def test_refusals_of_prose_do_not_change_the_format_of_json(
-    internal: StructuredModel, server: ModelApiServer
-) -> None:
-    server.faults.add(
+async def test_refusals_of_prose_do_not_change_the_format_of_json(internal: Internal) -> None:
+    internal.server.faults.add(
         ApiError(400, "Bad request"), times=None, when=lambda request: "temperature" in request.raw
     )
-    await write(internal)
-    server.faults.clear()
-    await fill(internal)
-    assert modes(server)[-1] == "json_schema"
+    await internal.write()
+    internal.server.faults.clear()
+    await internal.fill()
+    assert internal.modes[-1] == "json_schema"
 
 
-async def test_blank_prose_is_asked_for_again_once(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
-) -> None:
-    script.then(" \n", "Tea.")
-    assert await write(internal) == "Tea."
-    script.then(" ", "")
+async def test_blank_prose_is_asked_for_again_once(internal: Internal) -> None:
+    internal.script.then(" \n", "Tea.")
+    assert await internal.write() == "Tea."
+    internal.script.then(" ", "")
     with pytest.raises(AnswerUnreadable):
-        await write(internal)
-    assert len(server.log.chats) == 4
+        await internal.write()
+    assert len(internal.chats) == 4
 
 
 async def test_a_model_that_spends_the_token_limit_on_reasoning_gets_none(
-    internal: StructuredModel, script: Scripted, server: ModelApiServer
+    internal: Internal,
 ) -> None:
-    script.then(Reply("", finish_reason="length"), "Tea.")
-    assert await write(internal) == "Tea."
-    await write(internal)
-    assert sent(server, "max_completion_tokens") == [300, None, None]
+    internal.script.then(Reply("", finish_reason="length"), "Tea.")
+    assert await internal.write() == "Tea."
+    await internal.write()
+    assert internal.sent("max_completion_tokens") == [300, None, None]
