@@ -31,7 +31,6 @@ from tests.servers.model_api import (
     ApiRequest,
     Break,
     ChatRequest,
-    Dialect,
     ModelApiServer,
     Quirk,
     Reply,
@@ -252,14 +251,6 @@ async def test_a_filters_error_inside_a_stream_is_a_refusal() -> None:
 
 
 # Parameters that are refused
-
-
-async def test_parallel_calls_all_leave_out_a_refused_parameter(
-    model: OpenAIChatModel, server: ModelApiServer
-) -> None:
-    server.dialect = Dialect(unsupported=frozenset({"stream_options"}))
-    replies = await asyncio.gather(*(ask(model) for _ in range(3)))
-    assert [reply.text for reply in replies] == [TEXT] * 3
 
 
 async def test_a_parameter_is_left_out_also_if_only_the_error_text_names_it(

@@ -1,9 +1,7 @@
 """The SDK's client is shared and usable without a key, and each error of the SDK is mapped."""
 
-import asyncio
 import gc
 import socket
-import time
 from itertools import pairwise
 
 import httpx2
@@ -46,31 +44,6 @@ async def test_a_server_may_need_no_key_and_a_newline_after_a_key_is_ignored(
     async with open_client(server.base_url, key, timeout_s=60) as client:
         reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(ModelRequest(HELLO))
     assert reply.finish_reason == "stop"
-
-
-async def test_a_connection_that_the_server_may_be_closing_is_not_used_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A request that meets the end of an idle connection is lost, or would be sent twice."""
-    connections, clock = 0, time.monotonic
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        while await reader.readline():
-            await reader.readuntil(b"\r\n\r\n{}")
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        async with open_client(f"http://127.0.0.1:{port}/v1", None, timeout_s=60) as client:
-            for _ in range(2):
-                await client.post_whole(Post("/x", {}), 100)
-            assert connections == 1
-            monkeypatch.setattr(time, "monotonic", lambda: clock() + 4.5)
-            await client.post_whole(Post("/x", {}), 100)
-            assert connections == 2
 
 
 async def test_a_wrong_key_is_refused_and_not_shown(server: ModelApiServer) -> None:

@@ -230,30 +230,3 @@ async def test_a_token_limit_refused_by_its_new_name_is_sent_by_the_old_one(
     server.dialect = Dialect(unsupported=frozenset({"max_completion_tokens"}))
     await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(ModelRequest(HELLO))
     assert server.log.chats[0].raw["max_tokens"] == 100
-
-
-async def test_a_refusal_that_names_nothing_leads_to_plainer_requests(
-    client: ModelClient, server: ModelApiServer
-) -> None:
-    def is_too_much(request: ApiRequest) -> bool:
-        return "prompt_cache_key" in request.raw or "max_completion_tokens" in request.raw
-
-    server.faults.add(ApiError(400, "Bad request"), times=None, when=is_too_much)
-    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
-    await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
-    refusals = len(server.log.calls) - 1
-    await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
-    assert len(server.log.calls) == refusals + 2
-
-
-async def test_a_call_that_fails_in_every_form_changes_no_later_request(
-    client: ModelClient, server: ModelApiServer
-) -> None:
-    server.faults.add(ApiError(400, "Bad request"), times=None)
-    model = OpenAIChatModel(client, "gpt-test", 10, PARAMETERS)
-    with pytest.raises(ModelRefused):
-        await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
-    server.faults.clear()
-    await model.complete(ModelRequest(HELLO, TOOLS, labels=LABELS))
-    sent = server.log.chats[-1].raw
-    assert {"prompt_cache_key", "verbosity", "max_completion_tokens", "stream_options"} <= set(sent)

@@ -1,8 +1,6 @@
 """Each way in which a call can fail has one error, and none of them shows the token."""
 
-import asyncio
 import socket
-import time
 import traceback
 from http import HTTPStatus
 
@@ -19,32 +17,6 @@ from tests.bot.telegram.doubles import unlimited_chat
 from tests.bot.telegram.scripted_api import TOKEN, Act, Reply, ScriptedApi, refusal
 
 PART = Part("hi")
-
-
-async def test_a_connection_that_the_server_may_be_closing_is_not_used_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Servers close a connection after five idle seconds; a request that meets that is lost."""
-    connections, clock = 0, time.monotonic
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        while await reader.readline():
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{"result": true}')
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = TelegramClient(TOKEN, f"http://127.0.0.1:{port}")
-        for _ in range(2):
-            await client.delete_webhook()
-        assert connections == 1
-        monkeypatch.setattr(time, "monotonic", lambda: clock() + 4.5)
-        await client.delete_webhook()
-        assert connections == 2
-        await client.close()
 
 
 @pytest.mark.parametrize(
