@@ -1,17 +1,22 @@
 """A chat for tests: takes everything, keeps what was sent, and knows no administrator."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from bot.commands.bot_command import Answer
 from bot.reply.parts import Part
 from bot.telegram.chat import CopiedMessage, Destination, SendListeners
+from bot.telegram.errors import TelegramError
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
 from memory.store.keys import Scope
 
 
 class QuietChat(SendListeners):
-    """Implements `Chat` in memory; a test overrides the method that it is about."""
+    """Implements `Chat` in memory; a test overrides the method that it is about.
+
+    A method named in `fails` raises this error once. `admins` administrate every group.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -20,6 +25,14 @@ class QuietChat(SendListeners):
         self.deleted: list[tuple[int, int]] = []
         self.button_answers: list[str] = []
         self.left: list[int] = []
+        self.names: list[tuple[int, int, str]] = []
+        self.admins: set[int] = set()
+        self.fails: dict[str, TelegramError] = {}
+        self.has_sent = asyncio.Event()
+
+    def _may_fail(self, method: str) -> None:
+        if error := self.fails.pop(method, None):
+            raise error
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Yield nothing: there is no rate limit."""
@@ -31,7 +44,9 @@ class QuietChat(SendListeners):
     async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
         """Keep the part; return ids from 100 on."""
         del timeout_s
+        self._may_fail("send")
         self.sent.append((to, part))
+        self.has_sent.set()
         return 99 + len(self.sent)
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 15.0) -> None:
@@ -49,6 +64,7 @@ class QuietChat(SendListeners):
         self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
     ) -> None:
         del timeout_s
+        self._may_fail("edit")
         self.edited.append((chat_id, message_id, part))
 
     async def delete(self, chat_id: int, message_id: int) -> None:
@@ -66,15 +82,16 @@ class QuietChat(SendListeners):
         return True
 
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
-        """Name nothing."""
+        self.names.append((chat_id, topic_id, name))
+        self._may_fail("name_topic")
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         del callback_id
         self.button_answers.append(text)
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        del chat_id, user_id
-        return False
+        del chat_id
+        return user_id in self.admins
 
     async def leave(self, chat_id: int) -> None:
         self.left.append(chat_id)

@@ -27,14 +27,6 @@ DONE = Part("Done.")
 SENTENCES = Sentences(Catalogue())
 
 
-class Group(QuietChat):
-    """A group with one administrator."""
-
-    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        del chat_id
-        return user_id == GROUP_ADMIN
-
-
 @dataclass
 class Acted:
     """A command that counts how often it was carried out."""
@@ -56,7 +48,9 @@ class Acted:
 @pytest.fixture
 def access(memory: Memory) -> Access:
     operators = Operators(memory.store, Settings(admin_user_ids=frozenset({OPERATOR})))
-    return Access(Group(), SENTENCES, operators, memory.store)
+    chat = QuietChat()
+    chat.admins.add(GROUP_ADMIN)
+    return Access(chat, SENTENCES, operators, memory.store)
 
 
 async def said(command: BotCommand, person: int, *, in_group: bool) -> str:

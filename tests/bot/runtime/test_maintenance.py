@@ -10,10 +10,8 @@ from structlog.testing import capture_logs
 from bot.commands.erasing import Receipts
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance, repeat, watch_clock
-from bot.telegram.chat import Destination
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -105,16 +103,8 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(memory: Memory
 async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
     memory: Memory, refusal: TelegramError, shown_in: list[int]
 ) -> None:
-    class Chat(QuietChat):
-        async def edit(self, *_: object) -> None:
-            raise refusal
-
-        async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
-            if isinstance(refusal, Blocked):
-                raise refusal
-            return await super().send(to, part, timeout_s)
-
-    chat, about = Chat(), orjson.dumps(("forget.done", -7, 70, "en"))
+    chat, about = QuietChat(), orjson.dumps(("forget.done", -7, 70, "en"))
+    chat.fails = {"edit": refusal} | ({} if shown_in else {"send": refusal})
     finished = FinishedJob(Job("job", "forget", 7, 10, 1_000.0, about), 1, Receipt())
     await Receipts(memory.jobs, chat, Sentences(Catalogue())).report(finished)
     assert [to.chat_id for to, _ in chat.sent] == shown_in

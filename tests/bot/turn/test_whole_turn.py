@@ -14,7 +14,6 @@ from bot.assistant import assistant_of, behaviors_of, turn_worker
 from bot.model.models import open_models
 from bot.reply.parts import Part
 from bot.runtime.process import memory_options
-from bot.telegram.chat import Destination
 from bot.telegram.updates import to_bytes
 from memory.limits.capacity import FillLevel
 from memory.memory import Memory
@@ -29,18 +28,6 @@ from tests.servers.model_api import ModelApiServer, Reply, Scripted, tool_call
 from tests.settings import Settings
 
 
-class SignallingChat(QuietChat):
-    """Sets an event when a part is sent."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answered = asyncio.Event()
-
-    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
-        self.answered.set()
-        return await super().send(to, part, timeout_s)
-
-
 def settings_of(server: ModelApiServer, **more: Any) -> Settings:
     url = server.base_url
     return Settings(openai_base_url=url, openai_api_key="k", openai_embedding_model=None, **more)
@@ -49,14 +36,14 @@ def settings_of(server: ModelApiServer, **more: Any) -> Settings:
 async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
     """Return what is sent when Ann says hello."""
     async with open_models(settings) as models:
-        services = services_of(memory, settings, chat := SignallingChat(), models=models)
+        services = services_of(memory, settings, chat := QuietChat(), models=models)
         assistant = assistant_of(services, behaviors_of(services))
         worker = turn_worker(services, assistant, no_command)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
         await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=said))
         async with asyncio.timeout(60):
-            await chat.answered.wait()
+            await chat.has_sent.wait()
         await worker.stop(grace_s=5)
         working.cancel()
     return [part for _, part in chat.sent]

@@ -15,7 +15,6 @@ from bot.commands.sentences import Sentences
 from bot.features.pictures.feature import LATE_PHOTO_MARK, PHOTO_MARK, PictureStep
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
@@ -403,7 +402,7 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Ri
 async def test_a_parked_turn_ends_with_its_hooks_and_leaves_no_wake_up(rig: Rig) -> None:
     """Renewals that come too late for its lease end neither the turn nor its behaviors' hooks."""
     slow = SlowAtTheEnd(rig.ready_queue)
-    rig.runner.script = [answering(rig, say_yes, FloodedChat(), slow).run]
+    rig.runner.script = [answering(rig, say_yes, flooded(), slow).run]
     with capture_logs() as log:
         async with rig.working():
             await say_hello(rig)
@@ -669,10 +668,10 @@ class CountsSuspensions(AIContextBehavior):
         self.suspended += 1
 
 
-class FloodedChat(QuietChat):
-    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
-        del to, part, timeout_s
-        raise FloodWait(60)
+def flooded() -> QuietChat:
+    chat = QuietChat()
+    chat.fails["send"] = FloodWait(60)
+    return chat
 
 
 async def lose_the_lease(request: Request, _history: ChatHistory) -> Outbox:
@@ -693,7 +692,7 @@ async def test_behaviors_are_suspended_when_a_turn_fails_or_is_parked_here(
     behavior = CountsSuspensions()
     await say_hello(rig)
     with pytest.raises(error):
-        await answering(rig, step, FloodedChat(), behavior).run(await take(rig.memory))
+        await answering(rig, step, flooded(), behavior).run(await take(rig.memory))
     assert behavior.suspended == suspended
 
 

@@ -24,20 +24,6 @@ GENOA = "Wanted to plan a trip to Genoa."
 TITLE = "Wanted to plan a trip to Genoa"
 
 
-class NamingChat(QuietChat):
-    """Keeps the names of topics, and fails as often as a test says."""
-
-    def __init__(self, *errors: TelegramError) -> None:
-        super().__init__()
-        self.names: list[tuple[int, int, str]] = []
-        self._errors = list(errors)
-
-    async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
-        self.names.append((chat_id, topic_id, name))
-        if self._errors:
-            raise self._errors.pop()
-
-
 def synopsis(request: str) -> Synopsis:
     return Synopsis(0, request, "", "Found a train.", "", "", "", "", 1, 2, 1, 2, TOPIC.tag)
 
@@ -53,7 +39,7 @@ async def summed_up(memory: Memory, request: str) -> None:
 
 
 async def test_a_topic_is_named_once_when_its_first_session_has_a_synopsis(memory: Memory) -> None:
-    chat = NamingChat()
+    chat = QuietChat()
     titles = TopicTitles(memory, chat)
     await titles.give(TOPIC)
     assert chat.names == []
@@ -72,7 +58,8 @@ async def test_a_call_that_may_have_failed_is_made_again_with_the_same_name(
     memory: Memory, error: TelegramError, times: int
 ) -> None:
     await summed_up(memory, GENOA)
-    chat = NamingChat(error)
+    chat = QuietChat()
+    chat.fails["name_topic"] = error
     for _ in range(3):
         await TopicTitles(memory, chat).give(TOPIC)
     assert chat.names == [(7, 5, TITLE)] * times
@@ -86,7 +73,7 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
     doubled = 0
     for _ in dying.deaths():
         await memory.client.call("DEL", memory.keys.topic_name(TOPIC))
-        chat = NamingChat()
+        chat = QuietChat()
         await TopicTitles(memory, chat).arrived(OPENED)
         with suppress(StoreUnavailable):
             await TopicTitles(doomed(), chat).give(TOPIC)
@@ -99,7 +86,7 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
 
 async def test_a_name_given_by_a_person_is_never_changed(memory: Memory) -> None:
     await summed_up(memory, GENOA)
-    titles = TopicTitles(memory, chat := NamingChat())
+    titles = TopicTitles(memory, chat := QuietChat())
     await titles.arrived(replace(OPENED, is_by_person=True))
     await titles.arrived(OPENED)
     await titles.give(TOPIC)
@@ -108,7 +95,7 @@ async def test_a_name_given_by_a_person_is_never_changed(memory: Memory) -> None
 
 @pytest.mark.parametrize("other", [Scope.of_chat(7), Scope.of_chat(-7, 5)])
 async def test_only_topics_of_private_chats_are_named(memory: Memory, other: Scope) -> None:
-    titles = TopicTitles(memory, chat := NamingChat())
+    titles = TopicTitles(memory, chat := QuietChat())
     await titles.arrived(replace(OPENED, chat_id=other.chat_id, topic_id=other.topic_id))
     await titles.give(other)
     assert chat.names == []
