@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,13 +12,13 @@ from structlog.testing import capture_logs
 from bot.agent.agent import ToolLimits
 from memory.behaviors.behavior import FunctionNameClash
 from memory.behaviors.context import AgentContext
-from memory.behaviors.steps import ToolResult
+from memory.behaviors.steps import Action, ToolResult
 from memory.behaviors.tool import Tool, ToolError
 from memory.scopes.writes import SetDomain
 from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import SHORTENED, TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
-from tests.bot.agent.conftest import Echoed, calls, echo, tool, toolbox_of
+from tests.bot.agent.conftest import LIMITS, Echoed, calls, echo, tool, toolbox_of
 
 SECRET = "redis://:password@host"
 A = '{"text": "a"}'
@@ -37,20 +39,36 @@ class Endless:
         return arguments.text
 
 
-async def test_results_have_the_calls_order(tokens: TokenCounter, context: AgentContext) -> None:
-    step = await toolbox_of(tokens).run(calls(A, '{"text": "b", "times": 2}'), context)
-    assert step.results == (ToolResult("0", "a"), ToolResult("1", "bb"))
+Results = tuple[ToolResult, ...]
+Run = Callable[..., Awaitable[Results]]
 
 
-async def test_calls_of_an_action_run_at_once(tokens: TokenCounter, context: AgentContext) -> None:
+@pytest.fixture
+def run(tokens: TokenCounter, context: AgentContext) -> Run:
+    """Run an action as the next step, with these tools or with `echo`; return its results."""
+
+    async def run(action: Action, *tools: Tool[Any], limits: ToolLimits = LIMITS) -> Results:
+        step = await toolbox_of(tokens, *tools, limits=limits).run(action, context)
+        context.completed_steps.append(step)
+        return step.results
+
+    return run
+
+
+async def test_results_have_the_calls_order(run: Run) -> None:
+    results = await run(calls(A, '{"text": "b", "times": 2}'))
+    assert results == (ToolResult("0", "a"), ToolResult("1", "bb"))
+
+
+async def test_calls_of_an_action_run_at_once(run: Run) -> None:
     met = asyncio.Barrier(3)
 
     async def meet(arguments: Echoed, _: AgentContext) -> str:
         await met.wait()
         return arguments.text
 
-    step = await toolbox_of(tokens, tool("meet", meet)).run(calls(A, A, A, name="meet"), context)
-    assert [result.text for result in step.results] == ["a"] * 3
+    results = await run(calls(A, A, A, name="meet"), tool("meet", meet))
+    assert [result.text for result in results] == ["a"] * 3
 
 
 def test_two_tools_with_one_name_are_refused(tokens: TokenCounter) -> None:
@@ -91,26 +109,22 @@ TWENTY_TWO = "Error: wrong arguments: 22 errors"
     ],
 )
 async def test_wrong_arguments_are_explained_to_the_model(
-    tokens: TokenCounter, context: AgentContext, arguments: str, expected: str
+    run: Run, arguments: str, expected: str
 ) -> None:
-    (result,) = (await toolbox_of(tokens).run(calls(arguments), context)).results
+    [result] = await run(calls(arguments))
     assert result.failed
     assert result.text.startswith(expected)
 
 
-async def test_a_call_of_an_unknown_tool_gets_the_names_of_the_tools(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
-    toolbox = toolbox_of(tokens, tool("echo", echo), tool("other", echo))
-    (result,) = (await toolbox.run(calls("{}", name="shout"), context)).results
+async def test_a_call_of_an_unknown_tool_gets_the_names_of_the_tools(run: Run) -> None:
+    [result] = await run(calls("{}", name="shout"), tool("echo", echo), tool("other", echo))
     assert result == ToolResult(
         "0", "Error: there is no tool 'shout'; there are: echo, other", failed=True
     )
 
 
-async def test_a_wrong_call_affects_no_other(tokens: TokenCounter, context: AgentContext) -> None:
-    step = await toolbox_of(tokens).run(calls("{}", A), context)
-    assert [result.failed for result in step.results] == [True, False]
+async def test_a_wrong_call_affects_no_other(run: Run) -> None:
+    assert [result.failed for result in await run(calls("{}", A))] == [True, False]
 
 
 # Errors of tools
@@ -124,36 +138,31 @@ async def test_a_wrong_call_affects_no_other(tokens: TokenCounter, context: Agen
     ],
 )
 async def test_the_model_gets_a_tools_error_but_not_the_text_of_another_exception(
-    tokens: TokenCounter,
-    context: AgentContext,
-    error: Exception,
-    told: str,
-    logged: list[tuple[str, str]],
+    run: Run, error: Exception, told: str, logged: list[tuple[str, str]]
 ) -> None:
     async def fail(_: Echoed, __: AgentContext) -> str:
         raise error
 
     with capture_logs() as logs:
-        (result,) = (await toolbox_of(tokens, tool("echo", fail)).run(calls(A), context)).results
+        [result] = await run(calls(A), tool("echo", fail))
     assert result == ToolResult("0", f"Error: {told}", failed=True)
     assert [(line["event"], line["tool"]) for line in logs] == logged
 
 
 @pytest.mark.parametrize(("limit_s", "own_s"), [(0.05, 0), (600, 0.05)])
 async def test_a_tool_that_hangs_is_stopped_at_its_time_limit(
-    tokens: TokenCounter, context: AgentContext, limit_s: float, own_s: float
+    run: Run, limit_s: float, own_s: float
 ) -> None:
     limits = ToolLimits(max_calls_per_tool=3, timeout_s=limit_s, max_output_tokens=50)
     hanging = replace(tool("hang", hang := Endless()), timeout_s=own_s)
-    toolbox = toolbox_of(tokens, hanging, limits=limits)
-    (result,) = (await toolbox.run(calls(A, name="hang"), context)).results
+    [result] = await run(calls(A, name="hang"), hanging, limits=limits)
     assert result == ToolResult("0", "Error: hang took too long and was stopped", failed=True)
     assert hang.cancelled.is_set()
 
 
 @pytest.mark.parametrize("lost", [LeaseLost("c:7:0"), StoreError("away")], ids=["lease", "store"])
 async def test_a_lost_lease_or_store_ends_the_run_and_cancels_the_other_calls(
-    tokens: TokenCounter, context: AgentContext, lost: Exception
+    run: Run, lost: Exception
 ) -> None:
     wait = Endless()
 
@@ -162,28 +171,24 @@ async def test_a_lost_lease_or_store_ends_the_run_and_cancels_the_other_calls(
             raise lost
         return await wait(arguments, context)
 
-    toolbox = toolbox_of(tokens, tool("echo", wait_or_lose))
     with pytest.raises(type(lost)):
-        await toolbox.run(calls(A, '{"text": "lose"}'), context)
+        await run(calls(A, '{"text": "lose"}'), tool("echo", wait_or_lose))
     assert wait.cancelled.is_set()
 
 
-async def test_a_cancelled_run_ends_its_tools(tokens: TokenCounter, context: AgentContext) -> None:
-    toolbox = toolbox_of(tokens, tool("echo", wait := Endless()))
-    run = asyncio.create_task(toolbox.run(calls(A), context))
+async def test_a_cancelled_run_ends_its_tools(run: Run) -> None:
+    running = asyncio.ensure_future(run(calls(A), tool("echo", wait := Endless())))
     await wait.began.wait()
-    run.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await run
+        await running
     assert wait.cancelled.is_set()
 
 
 # Limits
 
 
-async def test_a_tool_runs_at_most_as_often_as_its_limit_allows(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_a_tool_runs_at_most_as_often_as_its_limit_allows(run: Run) -> None:
     """Three calls are allowed: two in the first step, and one of the two in the second.
 
     Before the fix, each step checked the arguments of all steps before it again.
@@ -198,29 +203,21 @@ async def test_a_tool_runs_at_most_as_often_as_its_limit_allows(
         ran.append(arguments.text)
         return "ran"
 
-    counting = Tool("count", "Counts.", Checked, count)
-    toolbox = toolbox_of(tokens, counting, tool("echo", echo))
-    first = await toolbox.run(calls('{"text": "1"}', '{"text": "2"}', name="count"), context)
-    context.completed_steps.append(first)
-    second = await toolbox.run(calls('{"text": "3"}', '{"text": "4"}', name="count"), context)
-    context.completed_steps.append(second)
-    other = await toolbox.run(calls('{"text": "echo"}'), context)
+    tools = Tool("count", "Counts.", Checked, count), tool("echo", echo)
+    await run(calls('{"text": "1"}', '{"text": "2"}', name="count"), *tools)
+    second = await run(calls('{"text": "3"}', '{"text": "4"}', name="count"), *tools)
+    other = await run(calls('{"text": "echo"}'), *tools)
     assert (ran, len(checked)) == (["1", "2", "3"], 4)
-    assert second.results == (
+    assert second == (
         ToolResult("0", "ran"),
         ToolResult("1", "Error: count may run 3 times for one answer, and did", failed=True),
     )
-    assert other.results == (ToolResult("0", "echo"),)
+    assert other == (ToolResult("0", "echo"),)
 
 
-async def test_a_call_with_wrong_arguments_does_not_count_as_a_run(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
-    toolbox = toolbox_of(tokens, tool("echo", echo))
-    refused = await toolbox.run(calls("{}", "{}", "{}"), context)
-    context.completed_steps.append(refused)
-    allowed = await toolbox.run(calls(A, A, A), context)
-    assert [result.failed for result in allowed.results] == [False] * 3
+async def test_a_call_with_wrong_arguments_does_not_count_as_a_run(run: Run) -> None:
+    await run(calls("{}", "{}", "{}"))
+    assert [result.failed for result in await run(calls(A, A, A))] == [False] * 3
 
 
 # The id of a test is in the environment of the servers that it starts, so it has to be short.
@@ -228,16 +225,16 @@ async def test_a_call_with_wrong_arguments_does_not_count_as_a_run(
     "text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000], ids=["words", "letters", "emoji"]
 )
 async def test_a_megabyte_of_output_is_shortened_to_its_limit_with_a_mark(
-    tokens: TokenCounter, context: AgentContext, text: str
+    run: Run, tokens: TokenCounter, text: str
 ) -> None:
-    (result,) = (await toolbox_of(tokens).run(calls(json.dumps({"text": text})), context)).results
+    [result] = await run(calls(json.dumps({"text": text})))
     assert not result.failed
     assert SHORTENED in result.text
     assert 40 <= tokens.count(result.text) <= 50
 
 
-async def test_an_error_is_shortened_as_well(tokens: TokenCounter, context: AgentContext) -> None:
-    (result,) = (await toolbox_of(tokens).run(calls("{}", name="shout " * 1000), context)).results
+async def test_an_error_is_shortened_as_well(run: Run, tokens: TokenCounter) -> None:
+    [result] = await run(calls("{}", name="shout " * 1000))
     assert result.failed
     assert tokens.count(result.text) <= 50
 
@@ -256,16 +253,15 @@ async def test_only_a_final_tool_that_did_not_fail_ends_a_run_and_its_output_is_
 
 
 async def test_a_write_of_an_operators_tool_asks_first_after_untrusted_text(
-    tokens: TokenCounter, context: AgentContext
+    run: Run, context: AgentContext
 ) -> None:
     async def note(arguments: Echoed, context: AgentContext) -> str:
         context.writes.append(SetDomain(arguments.text))
         return UNTRUSTED_MARK
 
-    toolbox = toolbox_of(tokens, replace(tool("note", note), is_untrusted=False))
+    noting = replace(tool("note", note), is_untrusted=False)
     for number in ("1", "2\u2066"):
-        step = await toolbox.run(calls(f'{{"text": "{number}"}}', name="note"), context)
-        assert step.results[0].is_untrusted
-        context.completed_steps.append(step)
+        [result] = await run(calls(f'{{"text": "{number}"}}', name="note"), noting)
+        assert result.is_untrusted
     asker = context.user_message.sender_id
     assert context.writes == [SetDomain("1"), SetDomain("2", asks_first=True, sender_id=asker)]
