@@ -9,9 +9,9 @@ from bot.reply.parts import Part
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
-from bot.telegram.rate_limit import MAX_WAIT_S, SendRateLimiter
+from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.telegram_chat import TelegramChat
-from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from tests.bot.telegram.doubles import send_rates_on
@@ -93,18 +93,6 @@ async def test_every_kind_of_call_takes_a_permit_of_its_chat_and_of_the_bot(
     assert len(speaker.api.calls) == 4
 
 
-@pytest.mark.parametrize("chats", [(7, 7, 7), (7, 8, 9)])
-async def test_typing_is_left_out_if_an_answer_could_need_the_permit(
-    speaker: Speaker, chats: tuple[int, ...]
-) -> None:
-    for chat_id in chats[:2]:
-        await speaker.call("say", chat_id)
-    await speaker.call("typing", chats[2])
-    await speaker.call("say", chats[2])
-    assert speaker.waited_s == []
-    assert [call.method for call in speaker.api.calls] == ["sendMessage"] * 3
-
-
 @pytest.mark.parametrize("kind", ["edit", "delete"])
 async def test_an_edit_or_delete_counts_and_never_waits(speaker: Speaker, kind: str) -> None:
     """A button's receipt is an edit. While it waited, intake would accept no other update."""
@@ -142,19 +130,3 @@ async def test_a_429_of_any_call_closes_its_chat(
     await speaker.call("say")
     assert speaker.waited_s == [7]
     assert [call.parameters["chat_id"] for call in api.calls[1:]] == ["8", "7"]
-
-
-async def test_an_answer_is_parked_during_a_long_ban_and_sent_after_it(
-    speaker: Speaker, api: ScriptedApi
-) -> None:
-    ban_s = MAX_WAIT_S + 5
-    await speaker.limiter.close(ANNA, ban_s)
-    for _ in range(2):
-        with pytest.raises(FloodWait):
-            await speaker.call("edit")
-        with pytest.raises(Parked) as parked:
-            await speaker.call("say")
-    assert (api.calls, speaker.waited_s) == ([], [])
-    speaker.now += parked.value.pause_s
-    await speaker.call("say")
-    assert (len(api.calls), speaker.waited_s) == (1, [])
