@@ -14,12 +14,7 @@ from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter
 from tests.bot.features.backup.conftest import restore, save
-from tests.bot.features.backup.test_restoring import (
-    CANARY,
-    everything_in,
-    exported,
-    remember_much,
-)
+from tests.bot.features.backup.test_restoring import CANARY, everything_in, exported, remember_much
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS

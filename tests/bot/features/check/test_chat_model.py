@@ -27,10 +27,7 @@ from tests.settings import Settings
 @pytest.fixture
 def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Any:
     return settings_of(
-        openai_base_url=model_api.base_url,
-        openai_api_key="sk-any",
-        openai_model="local",
-        **SMALL,
+        openai_base_url=model_api.base_url, openai_api_key="sk-any", openai_model="local", **SMALL
     )
 
 

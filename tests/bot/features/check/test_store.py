@@ -141,11 +141,7 @@ async def test_one_server_with_the_address_of_a_cluster_has_one_failed_row(
 
 
 @pytest.mark.parametrize(
-    ("scheme", "advice"),
-    [
-        ("redis", "needs rediss://"),
-        ("rediss", "needs redis://"),
-    ],
+    ("scheme", "advice"), [("redis", "needs rediss://"), ("rediss", "needs redis://")]
 )
 async def test_an_unreachable_server_has_one_failed_row(
     settings_of: SettingsOf, scheme: str, advice: str
