@@ -182,6 +182,11 @@ class Rig:
         await self.bot.start()
         return self.bot
 
+    async def start_with_anna(self, **settings: object) -> tuple[Person, Chat]:
+        """Start the bot; return Anna and her private chat."""
+        await self.start(**settings)
+        return self.anna()
+
     def another_bot(
         self, *, from_scratch: bool = False, command: str = "", **settings: object
     ) -> BotProcess:

@@ -17,8 +17,7 @@ UUID = "8E6C1F0A-7B1D-4C55-9A5E-2F1B9D3E4A77"
 
 @pytest.mark.either_way
 async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_them(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     calls = (tool_call("calculate", expression="6 * 7"), tool_call("current_time", timezone="UTC"))
     rig.script.on("both", Reply(tool_calls=calls), "Here is both.")
     assert (await rig.ask(anna, chat, "Tell me both")).text == "Here is both."
@@ -44,8 +43,7 @@ async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_the
 
 @pytest.mark.either_way
 async def test_a13_the_text_of_the_model_is_shown_word_for_word(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     call = json.dumps({"function_call": {"name": "calculate", "arguments": {"expression": "1"}}})
     for text in ("About AI: x", "...", "?!", f"See {UUID}.", f"(Block {UUID})", call):
         rig.script.then(text)
@@ -103,8 +101,7 @@ async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig:
 
 
 async def test_the_longest_message_and_a_burst_reach_the_model_whole(rig: Rig) -> None:
-    await rig.start(coalesce_s=0)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=0)
     longest = ("word 🧭 " * 512)[:3583] + "!"
     assert len(longest.encode("utf-16-le")) == 2 * 4096
     await rig.ask(anna, chat, longest)
@@ -126,8 +123,7 @@ async def test_a_system_prompt_file_replaces_the_persona(rig: Rig, tmp_path: Pat
     persona = tmp_path / "persona.md"
     text = "You are Käpt'n Blaubär.\n\n<memory> is yours."
     persona.write_text(f"\ufeff{text}\n", "utf-8")
-    await rig.start(system_prompt_file=persona, documents="off")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(system_prompt_file=persona, documents="off")
     await rig.ask(anna, chat, "Ahoy")
     (role, front), question = said(rig.requests[-1])
     ours = f"You are Käpt'n Blaubär.\n\n<memory> is yours.\n\n{ChatInstructions.instructions}"
@@ -140,8 +136,7 @@ async def test_the_front_of_the_prompt_stays_byte_identical_until_a_block_leaves
     rig: Rig,
 ) -> None:
     """In a window of 16 a block is two exchanges: every second prompt starts like the last one."""
-    await rig.start(window_messages=16)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(window_messages=16)
     for turn in range(1, 15):
         await rig.ask(anna, chat, f"Boat number {turn}")
         await rig.wait_until_learned(2 * turn)

@@ -21,8 +21,7 @@ def buttons(message: Message) -> list[str]:
 
 @pytest.mark.either_way
 async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     nothing = (await rig.ask(anna, chat, "/retry")).text
     assert nothing == sentence("retry.nothing")
     rig.script.on("numbat", "An anteater.")
@@ -89,8 +88,7 @@ async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_ans
 
 @pytest.mark.either_way
 async def test_what_stands_behind_new_and_retry_is_answered(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     rig.script.on("shorter", "A bird.")
     rig.script.on("puffin", "A puffin is a small bird of the sea.")
     await ask_fully(rig, anna, chat, "What is a puffin?")

@@ -83,8 +83,7 @@ async def test_a_restore_with_a_later_journal_keeps_what_no_erased_message_said(
 ) -> None:
     """Fields of features are known to the restore, too: an unknown one goes with any erasure."""
     files = [tmp_path / "all", tmp_path / "journal"]
-    await rig.start(openai_embedding_model="off")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(openai_embedding_model="off")
     await rig.ask(anna, chat, "/instructions Answer in rhymes")
     said = await anna.say(chat, f"My secret colour is {OURS}")
     await chat.wait_for_reply(after=said)

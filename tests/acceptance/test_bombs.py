@@ -18,8 +18,7 @@ MAX_GROWTH_MB = 64
 
 
 async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(rig: Rig) -> None:
-    await rig.start(coalesce_s=0)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=0)
     await rig.ask(anna, chat, "Hello")
     before_mb = rig.bot.peak_mb()
 

@@ -23,8 +23,7 @@ ASKED = f'  {BACK} 4 days, still open: "The tax return"'
 async def test_the_first_answer_after_days_asks_about_the_open_matter(rig: Rig) -> None:
     """An edit keeps the question, and so does a turn that begins again; the next turn does not."""
     gate = asyncio.Event()
-    await rig.start(learn="state", learn_every_turns=99, learn_after_s=3_600)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="state", learn_every_turns=99, learn_after_s=3_600)
     rig.telegram.set_clock(lambda: time.time() - 4 * DAY - 60)
     await ask_fully(rig, anna, chat, "I have to do my taxes")
     await plant(rig, Scope.of_chat(chat.id), STATE, Watermark(STATE_LEARNER, 2))

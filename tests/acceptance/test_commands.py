@@ -21,8 +21,7 @@ from tests.servers.bot_api import Chat, Person
 
 
 async def test_a21_commands_are_answered_from_the_catalogue(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     for command, expected in {
         "/start": greeting_in("en", "Anna"),
         "/help": help_in_private(),
@@ -72,8 +71,7 @@ async def test_everybody_gets_sentences_and_menus_in_their_own_language(rig: Rig
 
 
 async def test_new_empties_the_window_and_memory_still_counts_everything(rig: Rig) -> None:
-    await rig.start(window_messages=10)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(window_messages=10)
     first = await rig.ask(anna, chat, "My boat is called Aurora")
     await rig.wait_until_learned(2)
     await rig.ask(anna, chat, "/new")
@@ -95,8 +93,7 @@ def is_last(chat: Chat, text: str) -> bool:
 
 @pytest.mark.either_way
 async def test_the_buttons_below_the_greeting_ask_for_what_they_name(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     start = await rig.ask(anna, chat, "/start")
     assert [button.text for row in start.keyboard for button in row] == [
         *("What can you do?", "What do you know about me?", "Privacy")

@@ -40,8 +40,7 @@ async def closed(rig: Rig, number: int, event: str = "turn closed") -> dict[str,
 async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_in_the_history(
     rig: Rig,
 ) -> None:
-    await rig.start(window_tokens=20_000, prompt_tokens=40_000, lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(window_tokens=20_000, prompt_tokens=40_000, lease_s=4)
     long = f"{TALK}\n\n```python\n{CODE}\n```\n\n{TALK}"
     assert len(long) > 9_000
     rig.script.then(long, "**Bold** move", "Fine.")
@@ -79,8 +78,7 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
 async def test_a18_a_long_flood_wait_parks_the_turn_and_delays_no_other_chat(
     rig: Rig, store: RedisClient
 ) -> None:
-    await rig.start()
-    anna, annas = rig.anna()
+    anna, annas = await rig.start_with_anna()
     ben, bens = rig.ben()
     rig.telegram.faults.add(FloodWait(25), method=SEND, chat=annas)
     await anna.say(annas, "Hello")
@@ -112,8 +110,7 @@ async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
 async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_counts_as_unsaid(
     rig: Rig,
 ) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     gate = asyncio.Event()
     rig.script.then(Reply("You will not hear this.", gate=gate))
     await anna.say(chat, "Hello")

@@ -37,8 +37,7 @@ def asked_last(rig: Rig) -> str:
 
 
 async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(rig: Rig) -> None:
-    await rig.start()
-    anna, annas = rig.anna()
+    anna, annas = await rig.start_with_anna()
     ben, bens = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
 
@@ -57,8 +56,7 @@ async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(
 
 
 async def test_the_caption_of_a_file_is_answered_from_the_file(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await send(
         anna, chat, notes(pdf("Page one.", WHALE.decode()), "sea.pdf", "application/pdf"), QUESTION
     )
@@ -73,8 +71,7 @@ async def test_the_caption_of_a_file_is_answered_from_the_file(rig: Rig) -> None
 async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: Rig) -> None:
     read_again = "A blue whale weighs 170 tonnes."
     rig.script.on("What does the page say?", *[WHALE.decode()] * 5, *[read_again] * 5, "Nonsense")
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     pages = scan(7)
     told = sentence("documents.scanned", name="scan.pdf", pages="1, 2, 3, 4, 5", count=7)
     reply = await send(anna, chat, notes(pages, "scan.pdf", "application/pdf"))
@@ -134,8 +131,7 @@ async def test_in_a_group_a_file_never_replaces_another_persons_and_admins_may_d
 async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversation(
     rig: Rig,
 ) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     empty = await rig.ask(anna, chat, "/documents")
     assert empty.text == sentence("documents.none")
     await send(anna, chat, notes())
@@ -154,8 +150,7 @@ async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversat
 
 
 async def test_documents_can_be_turned_off_or_left_to_the_tool(rig: Rig) -> None:
-    await rig.start(documents="off")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(documents="off")
     reply = await send(anna, chat, notes())
     assert reply.text == sentence("unsupported.document")
     await send(anna, chat, notes(), "What is this?")
@@ -179,8 +174,7 @@ async def test_a30_operators_documents_are_read_only_by_bots_that_name_their_nam
     assert await _ingest(rig, tmp_path / "docs", *link) == f"sea.md: 1 passage\n{put}"
     assert await _ingest(rig, tmp_path / "docs", *link) == f"sea.md: unchanged\n{put}"
 
-    await rig.start(document_namespaces="other")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(document_namespaces="other")
     await rig.ask(anna, chat, QUESTION)
     assert "190" not in asked_last(rig)
     await rig.bot.stop()
@@ -202,8 +196,7 @@ async def test_one_command_puts_a_document_into_several_namespaces_and_a_chat_se
         "sea.md: 1 passage\nnamespaces manual, team: 1 file, 1 passage\n"
         "read by: bots that run with DOCUMENT_NAMESPACES=manual\n"
     )
-    await rig.start(document_namespaces="team, manual")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(document_namespaces="team, manual")
     await rig.ask(anna, chat, QUESTION)
     assert asked_last(rig).count("[sea.md") == 1
     removed = await _ingest(rig, tmp_path / "sea.md", "--namespace", "team", "--remove")
@@ -254,8 +247,7 @@ BREAD = ("Bread", "How long does my rye bread bake?", "Fifty minutes at 240 degr
 async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_removed(
     rig: Rig,
 ) -> None:
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)
     ben, bens = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
     export = Upload(zipped(chatgpt(BOAT, BREAD)), "chatgpt.zip", "application/zip")

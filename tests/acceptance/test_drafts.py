@@ -46,8 +46,7 @@ async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each
 
 async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(rig: Rig) -> None:
     """Who waited for a draft would wait for a minute, which is longer than any wait here."""
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     text = "One two three. " * 12
     for number in range(4):
         if number == 2:  # after one turn that warms the bot and one without trouble
@@ -84,8 +83,7 @@ async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig)
 
 
 async def test_groups_and_bots_without_drafts_see_typing_only(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     group = rig.telegram.group("Friends", [anna])
     slow = Reply("One two three four. " * 10, chunk_delay_s=0.02)
     rig.script.then(slow, slow)

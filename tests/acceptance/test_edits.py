@@ -29,8 +29,7 @@ async def stored(rig: Rig) -> str:
 
 @pytest.mark.either_way
 async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     gate = asyncio.Event()
 
     # The running question: the run is dropped, the new words are answered once.
@@ -93,8 +92,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
 
 
 async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     asked = await anna.say(chat, "Where do zorillas live?")
     answer = await chat.wait_for_reply(after=asked)
     question = await ask_fully(rig, anna, chat, "/forget", reply_to=asked)
@@ -116,8 +114,7 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig)
 
 async def test_what_was_learned_from_old_words_goes_and_the_new_ones_are_learned(rig: Rig) -> None:
     remember_with(rig)
-    await rig.start(learn="state,facts", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="state,facts", learn_every_turns=1)
     first = await anna.say(chat, "My boat is called Aurora")
     await chat.wait_for_reply(after=first)
     await rig.bot.wait_for_log("learned")

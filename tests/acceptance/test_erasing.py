@@ -60,8 +60,7 @@ async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> 
 
 
 async def test_nothing_is_erased_without_a_valid_confirmation(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "My cat is called Mephisto")
     for command in ("/clear", "/forget"):
         question = await ask_fully(rig, anna, chat, command)
@@ -80,8 +79,7 @@ async def test_nothing_is_erased_without_a_valid_confirmation(rig: Rig) -> None:
 async def test_a_command_that_waits_for_an_answer_gets_a_reaction_at_once(rig: Rig) -> None:
     gate = asyncio.Event()
     rig.script.on("Tell me", Reply("A long tale", gate=gate))
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await anna.say(chat, "Tell me")
     await rig.wait_until_asked("Tell me")
     wish = await anna.say(chat, "/clear")
@@ -162,8 +160,7 @@ EDIT = "editMessageText"
 
 async def told_of_a_cat(rig: Rig) -> tuple[Person, Chat, Message]:
     """Start the bot and let it learn something; return the rig's person, chat and message."""
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     said = await anna.say(chat, "My cat is called Mephisto")
     await chat.wait_for_reply(after=said)
     await rig.wait_until_learned(2)

@@ -158,8 +158,7 @@ async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_c
 
 
 async def test_an_operators_selector_and_agent_take_the_place_of_ours(rig: Rig) -> None:
-    await rig.start(learn="off", features=f"{PARTS}:porter")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="off", features=f"{PARTS}:porter")
 
     async def answer(text: str) -> str:
         return (await rig.ask(anna, chat, text)).text

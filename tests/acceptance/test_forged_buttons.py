@@ -53,8 +53,7 @@ async def press_forged(rig: Rig, person: Person, message: Message, forged: str) 
 
 @pytest.mark.either_way
 async def test_forged_callback_data_is_refused_at_once(rig: Rig) -> None:
-    await rig.start()
-    anna, annas = rig.anna()
+    anna, annas = await rig.start_with_anna()
     for forged in NEVER_OURS:
         message = await rig.ask(anna, annas, "/privacy")
         assert await press_forged(rig, anna, message, forged) == ""

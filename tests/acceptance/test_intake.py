@@ -30,8 +30,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     rig: Rig,
 ) -> None:
     """It is delivered twice again during the answer, then after it, then after a restart."""
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)
     gate = asyncio.Event()
     rig.script.on("Slowly", Reply("Done.", gate=gate))
     await anna.say(chat, "Slowly")
@@ -64,8 +63,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
 @pytest.mark.both_ways
 async def test_a16_many_messages_at_once_make_one_complete_history(rig: Rig) -> None:
     """Ten messages in one chat and one in each of ten others, while another is being answered."""
-    await rig.start()
-    anna, annas = rig.anna()
+    anna, annas = await rig.start_with_anna()
     texts = ["Hello", "Are you there?"]
     rig.telegram.updates.hold()
     for text in texts:

@@ -30,8 +30,7 @@ async def marked(rig: Rig, chat: Chat, text: str, mark: tuple[str, ...] = LEARNE
 
 async def test_neither_a_retry_nor_an_edit_brings_a_deleted_fact_back(rig: Rig) -> None:
     remember_with(rig)
-    await rig.start(learn="facts", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     await ask_and_learn(rig, anna, chat, "My dog is called Rex")
     await delete_now(rig, anna, await ask_fully(rig, anna, chat, "/memory"), f"{CHANGE} 1")
     assert (await rig.ask(anna, chat, "/retry")).text == sentence("retry.nothing")
@@ -44,8 +43,7 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     rig: Rig,
 ) -> None:
     remember_with(rig)
-    await rig.start(learn="facts", learn_every_turns=1, lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1, lease_s=4)
     await ask_and_learn(rig, anna, chat, "My sister is called Ida")
     await marked(rig, chat, "Ida")
     await rig.restart()
@@ -107,8 +105,7 @@ async def test_a_yes_that_erases_a_fact_takes_its_mark_away(rig: Rig) -> None:
     remember_with(rig)
     forget = Reply(tool_calls=(tool_call("forget_memory", id=1),))
     rig.script.on("Forget my sister", forget, "I have to ask you.")
-    await rig.start(learn="facts", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     await ask_and_learn(rig, anna, chat, "My sister is called Ida")
     await marked(rig, chat, "Ida")
     before = len(rig.bot.log)
@@ -125,8 +122,7 @@ async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_onc
     remember_with(rig)
     for words in ("My dog", "Once more", "It rained"):
         rig.script.on(words, "I've saved that.")
-    await rig.start(learn="facts", learn_every_turns=1, lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1, lease_s=4)
     await ask_and_learn(rig, anna, chat, "My dog is called Rex")
     await marked(rig, chat, "Rex")
     await ask_and_learn(rig, anna, chat, "Once more: my dog is called Rex")

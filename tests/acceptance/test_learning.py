@@ -34,8 +34,7 @@ async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_m
     rig: Rig,
 ) -> None:
     model = remember_with(rig)
-    await rig.start(learn="state", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="state", learn_every_turns=1)
     rig.script.on("Aurora", "A fine name for a boat.")
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
 
@@ -102,8 +101,7 @@ async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_stat
 
 async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(rig: Rig) -> None:
     model = remember_with(rig)
-    await rig.start(learn="state", learn_every_turns=3, learn_after_s=3600)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="state", learn_every_turns=3, learn_after_s=3600)
 
     def turns(batch: Batch) -> list[str]:
         return batch.said[::2]
@@ -170,13 +168,12 @@ async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig, 
         return {"running_state": state}
 
     model.read = read
-    await rig.start(
+    anna, chat = await rig.start_with_anna(
         learn="state",
         learn_every_turns=1,
         features="tests.acceptance.operator_parts:berths",
         behaviors="tests.acceptance.operator_parts:Harbour",
     )
-    anna, chat = rig.anna()
     call = tool_call(tool, ship="Aurora")
     rig.script.on("berth", Reply(tool_calls=(call,)), "Booked.")
     assert (await ask_and_learn(rig, anna, chat, "Find me a berth")).text == "Booked."
@@ -219,8 +216,7 @@ async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narra
 ) -> None:
     """The first session matches the question, the second only the first, the third neither."""
     model = remember_with(rig)
-    await rig.start(learn="synopses", learn_every_turns=1, lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="synopses", learn_every_turns=1, lease_s=4)
     call = tool_call("calculate", expression="2+3")
     rig.script.on("lighthouse", Reply(tool_calls=(call,)), "It took 5 weeks.")
     for text in SESSIONS:
@@ -288,8 +284,7 @@ async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
 async def test_people_choose_how_facts_are_learned(rig: Rig) -> None:
     """In ask mode a card below a later answer asks, and takes other words."""
     remember_with(rig)
-    await rig.start(learn="facts", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     assert (await rig.ask(anna, chat, "/memory ask")).text == sentence("memory.mode_ask")
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
     hello = await anna.say(chat, "Hello")

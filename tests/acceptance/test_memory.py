@@ -24,8 +24,7 @@ DATE = r"(?:\[(?:today|yesterday), \d\d:\d\d\]|-)"  # a test may run over midnig
 
 @pytest.mark.either_way
 async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig) -> None:
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)
     await rig.ask(anna, chat, "My boat is called Aurora")
     await rig.wait_until_learned(2)
     await rig.restart()
@@ -41,8 +40,7 @@ async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig)
 async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_when_it_fits(
     rig: Rig,
 ) -> None:
-    await rig.start(window_messages=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(window_messages=4)
     rig.script.on("Aurora", "A fine name for a boat.")
     await rig.ask(anna, chat, "My boat is called Aurora")
     for text in ("Is it raining?", "Count the sheep", "Sing a song"):
@@ -77,8 +75,7 @@ async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_
 
 
 async def test_a4_a_long_question_recalls_k_messages_and_never_itself(rig: Rig) -> None:
-    await rig.start(window_messages=2, recall_k=3)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(window_messages=2, recall_k=3)
     facts = [f"The lighthouse of {place}" for place in ("Bari", "Genoa", "Nice", "Porto", "Vigo")]
     rig.script.on("lighthouse", "A lighthouse, I see.")
     for text in (*facts, "Good night"):
@@ -191,8 +188,7 @@ UNRELATED = (
 
 
 async def test_a3_one_conversation_is_recalled_in_four_languages(rig: Rig) -> None:
-    await rig.start(window_messages=2)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(window_messages=2)
     texts = (*FACTS, *SMALL_TALK)
     for text in texts:
         await rig.ask(anna, chat, text)
@@ -250,8 +246,7 @@ def page(message: Message) -> list[str]:
 
 
 async def test_start_leads_to_one_page_of_what_is_known_with_its_sources(rig: Rig) -> None:
-    await rig.start(learn="off")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="off")
     here, keeps = Scope.of_chat(chat.id), f"Her sister Ida keeps a {CANARY}"
     started = await rig.ask(anna, chat, "/start")
     said = await anna.say(chat, f"My sister keeps a {CANARY}, and my friend Jonas sails")

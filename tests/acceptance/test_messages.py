@@ -11,8 +11,7 @@ from tests.acceptance.talk import dialogue
 async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_the_token(
     rig: Rig,
 ) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     video = await anna.send(chat, "video")
     assert (await chat.wait_for_reply(after=video)).text == sentence("unsupported.video")
     *_, broken = await anna.send_album(chat, ["photo", "photo"])
@@ -41,8 +40,7 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
 
 @pytest.mark.either_way
 async def test_a22_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "Our boat is called Aurora")
     rig.telegram.updates.hold()
     kinds = ("message", "edited_message", "channel_post", "edited_channel_post")
@@ -60,8 +58,7 @@ async def test_a22_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> No
 
 
 async def test_a_hint_is_told_once_over_restarts_and_the_model_does_not_read_it(rig: Rig) -> None:
-    await rig.start(hints="on", lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(hints="on", lease_s=4)
     hint = sentence("hints.voice")
     for text, answer in (("One", ""), ("Two", ""), ("Three", f"\n\n{hint}")):
         assert (await ask_fully(rig, anna, chat, text)).text == f"All right.{answer}"

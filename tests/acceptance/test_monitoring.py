@@ -67,13 +67,12 @@ async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(
     """Who waited for it would wait for a minute, which is longer than any wait here."""
     async with MonitoringServer() as server:
         server.is_silent = True
-        await rig.start(
+        person, chat = await rig.start_with_anna(
             otel_exporter_otlp_endpoint=server.url,
             sentry_dsn=server.dsn,
             otel_bsp_schedule_delay=10,
             otel_exporter_otlp_timeout=60,
         )
-        person, chat = rig.anna()
         await rig.ask(person, chat, "Hello?")
         await server.asked.wait()
         await rig.ask(person, chat, "Still there?")

@@ -59,8 +59,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     rig.script.on(
         "wombat", Reply(tool_calls=(tool_call("remember", text="Has a wombat"),)), "I cannot."
     )
-    await rig.start(learn="state,facts,synopses", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="state,facts,synopses", learn_every_turns=1)
     for words in ("My boat is called Aurora", "What is my boat called?"):
         await ask_and_learn(rig, anna, chat, words)
     assert (await rig.ask(anna, chat, "/off 2 years")).text == sentence("off.usage")
@@ -119,8 +118,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
 async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives(
     rig: Rig, tmp_path: Path
 ) -> None:
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)
     older = await ask_fully(rig, anna, chat, "Good morning")
     await ask_fully(rig, anna, chat, "/off 1m", reply_to=older)
     await ask_fully(rig, anna, chat, "A quokka")

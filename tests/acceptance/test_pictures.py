@@ -41,8 +41,7 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(rig: Rig, api: st
     rig.script.on(SHOWS, "A blue stamp. Text: OULU 12 MAY")
     rig.script.on("My passport", "A stamp from Oulu.")
     rig.script.on("What was on it", "OULU 12 MAY.")
-    await rig.start(openai_api=api, coalesce_s=0, lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(openai_api=api, coalesce_s=0, lease_s=4)
     stamp = jpeg("blue")
     url = f"data:image/jpeg;base64,{b64encode(stamp).decode()}"
 
@@ -105,8 +104,7 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(rig:
     refusal = bad_request(text, "messages[1].content[1].type", "invalid_value")
     rig.model.dialect = Dialect(refuses=lambda asked: refusal if has_picture(asked) else None)
     rig.script.on("Our boat", "A fine name.")
-    await rig.start(coalesce_s=0)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=0)
     note = sentence("pictures.blind")
     photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
     reply = await chat.wait_for_reply(after=photo)
@@ -185,8 +183,7 @@ async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(rig: Rig
     rig.script.on("Our trip", "Three colors.")
     rig.script.on("Our way home", "Home again.")
     rig.script.on(SHOWS, "[1] A red wall.\n[2] A green hill.\n[3] A blue sea.")
-    await rig.start(coalesce_s=2)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=2)
     first = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our trip")
     for color in ("green", "blue"):
         last = await anna.send(chat, "photo", Upload(jpeg(color)))
@@ -209,8 +206,7 @@ async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
     rig.script.on(SHOWS, "A blue stamp from Oulu.", "A red kite over a beach.")
     wanted = Reply(tool_calls=(tool_call("send_photo_again", query="the stamp from Oulu"),))
     rig.script.on("Show me", wanted, "Here it is.", wanted, "Here it is.")
-    await rig.start(coalesce_s=0)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=0)
     for number, color in enumerate(("blue", "red"), 1):
         photo = await anna.send(chat, "photo", Upload(jpeg(color)))
         await chat.wait_for_reply(after=photo)
@@ -242,8 +238,7 @@ async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
 
 
 async def test_a_sticker_that_does_not_move_is_seen_beside_its_emoji(rig: Rig) -> None:
-    await rig.start(coalesce_s=0)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=0)
     picture = BytesIO()
     Image.new("RGB", (512, 512), "blue").save(picture, "WEBP")
     sticker = await anna.send(chat, "sticker", Upload(picture.getvalue()))

@@ -85,8 +85,7 @@ async def test_no_fact_or_name_is_learned_from_forwarded_messages_only_from_the_
     rig: Rig,
 ) -> None:
     remember_with(rig)
-    await rig.start(learn=ALL, learn_every_turns=1, coalesce_s=2)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn=ALL, learn_every_turns=1, coalesce_s=2)
     before = len(rig.bot.log)
     rig.telegram.updates.hold()
     await anna.say(chat, "My boat is called Aurora. Look what he wrote:")
@@ -109,10 +108,9 @@ async def test_no_fact_or_name_is_learned_from_forwarded_messages_only_from_the_
 
 async def test_no_fact_is_learned_from_documents_tools_or_the_assistant(rig: Rig) -> None:
     remember_with(rig)
-    await rig.start(
+    anna, chat = await rig.start_with_anna(
         learn=ALL, learn_every_turns=1, behaviors="tests.acceptance.operator_parts:Rumours"
     )
-    anna, chat = rig.anna()
     rig.script.on("file", f"It says: {CLAIM}")
     rig.script.on("rumour", Reply(tool_calls=(tool_call("rumours"),)), f"They say: {CLAIM}")
     before = len(rig.bot.log)

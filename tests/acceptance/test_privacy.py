@@ -165,8 +165,7 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(rig
 
 
 async def test_after_memory_off_nothing_is_learned_until_memory_on(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "My cat is called Mephisto")
     assert (await rig.ask(anna, chat, "/memory off")).text == sentence("memory.turned_off")
     await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
@@ -245,8 +244,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
 
 
 async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(rig: Rig) -> None:
-    await rig.start(learn="facts")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts")
     wanted = tool_call("remember", text="Likes olives")
     other = tool_call("remember", text="Hates figs")
     rig.script.on("olives", Reply(tool_calls=(wanted, other)), "I have to ask you.")
@@ -279,8 +277,7 @@ async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(rig: Ri
 
 @pytest.mark.either_way
 async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: Rig) -> None:
-    await rig.start(menus="on", **NO_LEARNING)
-    anna, _ = rig.anna()
+    anna, _ = await rig.start_with_anna(menus="on", **NO_LEARNING)
     group = rig.telegram.group("Club", [anna])
     await anna.kick_bot(group)
     await anna.take_bot_in(group)

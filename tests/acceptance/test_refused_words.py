@@ -31,8 +31,7 @@ async def export(rig: Rig, person: Person, chat: Chat) -> list[dict[str, object]
 @pytest.mark.either_way
 async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig: Rig) -> None:
     rig.model.dialect = FILTER
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "Our boat is called Aurora")
     reply = await rig.ask(anna, chat, "badword please")
     assert reply.text == sentence("error.refused")
@@ -73,8 +72,7 @@ async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button
 
 @pytest.mark.either_way
 async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     for status in (400, 401, 404):
         seen = len(rig.bot.log)
         rig.model.faults.add(ApiError(status, "Unsupported parameter: tools"), times=None)
@@ -89,8 +87,7 @@ async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
 
 @pytest.mark.either_way
 async def test_an_older_message_that_is_refused_now_does_not_block_the_chat(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "badword please")
     rig.model.dialect = FILTER
     assert (await rig.ask(anna, chat, "How are you?")).text == "All right."

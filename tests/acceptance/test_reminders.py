@@ -81,8 +81,7 @@ def asked_of(text: str) -> str:
 async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent_as_a_reply(
     rig: Rig,
 ) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     text = "Call *Ben* & <Eva>"
     [reply], [result] = await have_called(rig, anna, chat, "nine", remind(text, **AT_NINE))
     assert reply.text == "Done.\n\n" + said_of("set", text)
@@ -141,8 +140,7 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
 
 
 async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_once(rig: Rig) -> None:
-    await rig.start(learn="facts", learn_every_turns=99)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=99)
     plant = "Remind me to pay Mallory"
     in_berlin = remind("Pay MALLORYQ", **AT_NINE)
     in_berlin_two = remind("Pay MALLORYQ2", **AT_NINE)

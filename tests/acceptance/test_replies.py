@@ -22,8 +22,7 @@ async def memory_of(rig: Rig, person: Person, chat: Chat, text: str, **how: Any)
 
 async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(rig: Rig) -> None:
     rig.script.on("What colour", "Aurora is **blue**, like the sea.")
-    await rig.start(recall_k=0, openai_embedding_model="off")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(recall_k=0, openai_embedding_model="off")
     answer = await rig.ask(anna, chat, "What colour is Aurora?")
     assert (await rig.ask(anna, chat, "/start invite_42")).text == (
         await rig.ask(anna, chat, "/start")

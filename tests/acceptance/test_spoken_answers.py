@@ -87,8 +87,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
 
 async def test_without_a_sound_the_text_comes(rig: Rig) -> None:
     rig.script.on("How are you", "I am fine.")
-    await rig.start(speech_model="mouth", coalesce_s=0, lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(speech_model="mouth", coalesce_s=0, lease_s=4)
     forbidden = "Bad Request: VOICE_MESSAGES_FORBIDDEN"
     rig.telegram.faults.add(Refuse(400, forbidden), method="sendVoice", times=None)
     text = "🎙 How are you\n\nI am fine."

@@ -37,8 +37,7 @@ def mark(text: str) -> str:
 
 
 async def test_a_task_is_answered_with_memory_marked_and_ended_by_a_button(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "The boat's hull is not painted yet")
     await rig.bot.wait_for_log("turn closed")
     wish = "Every Monday at 8 tell me what is open"
@@ -71,8 +70,7 @@ async def test_a_task_is_answered_with_memory_marked_and_ended_by_a_button(rig: 
 async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_needs_a_yes(
     rig: Rig,
 ) -> None:
-    await rig.start(learn="facts", learn_every_turns=99)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=99)
     rig.script.on("news of Mallory", Reply(tool_calls=(task("Praise MALLORYQ", **AT_NINE),)), "…")
     sent = await forward(anna, chat, "Ask for news of Mallory each day")
     await chat.wait_for_reply(after=sent)
@@ -90,8 +88,7 @@ async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_need
 
 
 async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(rig: Rig) -> None:
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)
 
     def sent(text: str) -> int:
         return sum(reply.text.startswith(text) for reply in chat.replies)
@@ -113,8 +110,7 @@ async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(rig: 
 
 
 async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     await have_called(rig, anna, chat, "Every Monday at 8 say hello", task("Say hello", **WEEKLY))
     assert len(await reminders_of(rig, chat)) == 1
     await anna.block()
@@ -123,8 +119,7 @@ async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(rig: Ri
 
 
 async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     wish = "Every Monday at 8 tell me about SECRETQ"
     await have_called(rig, anna, chat, wish, task("Tell me about SECRETQ", **WEEKLY))
     rig.script.on("⏰ Tell me about", "Here it is.")

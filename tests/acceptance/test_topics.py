@@ -16,8 +16,7 @@ CHANGE = sentence("buttons.change_entry")
 async def started(rig: Rig, **learning: object) -> tuple[Person, Chat]:
     """Start the bot; return a person and her private chat, which has topics."""
     remember_with(rig)
-    await rig.start(**learning)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(**learning)
     chat.has_private_topics = True
     return anna, chat
 

@@ -44,8 +44,7 @@ async def lasting_rig(lasting_valkey: ValkeyServer, tmp_path: Path) -> AsyncIter
 async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_reference(
     rig: Rig,
 ) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     for fault in (server_error(), Break.HTML):
         seen = len(rig.bot.log)
         rig.model.faults.add(fault, times=None)
@@ -125,8 +124,7 @@ async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
 
 @pytest.mark.either_way
 async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna()
     gate = asyncio.Event()
     rig.script.on("slow", Reply("Slowly.", gate=gate))
     await anna.say(chat, "Be slow")
@@ -146,8 +144,7 @@ async def test_an_outage_of_the_first_model_is_not_noticed(rig: Rig) -> None:
     key = "sk-of-the-spare"
     async with ModelApiServer(Scripted("Spare."), dialect=Dialect(api_key=key)) as spare:
         known = {"fallback_base_url": spare.base_url, "fallback_api_key": key}
-        await rig.start(fallback_model="spare", **known)
-        anna, chat = rig.anna()
+        anna, chat = await rig.start_with_anna(fallback_model="spare", **known)
         assert (await rig.ask(anna, chat, "One")).text == "All right."
         rig.model.faults.add(server_error(), times=None)
         assert (await rig.ask(anna, chat, "Two")).text == "Spare."

@@ -27,8 +27,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     rig.script.on("My sister lives in *zanzibar*", "So far away!")
     rig.script.on("My sister lives in *Oulu*", "That is in the north.")
     rig.script.on("Thank you", "You're welcome.")
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)
 
     voice = await anna.send(chat, "voice", spoken("My sister lives in *zanzibar*"))
     reply = await chat.wait_for_reply(after=voice)
@@ -83,8 +82,7 @@ async def refused(rig: Rig, chat: Chat, sound: Upload, caption: str = "") -> str
 
 async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
     rig.script.on("What a song", "Nice title.")
-    await rig.start(coalesce_s=0)
-    _, chat = rig.anna()
+    _, chat = await rig.start_with_anna(coalesce_s=0)
     song = Upload(b"la la", "song.mid", "audio/midi")
     assert await refused(rig, chat, song) == sentence("voice.format")
     with_words = await refused(rig, chat, song, "What a song")
@@ -105,8 +103,7 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
 async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(rig: Rig) -> None:
     gate = asyncio.Event()
     rig.script.on("Remember the milk", Reply("I will.", gate=gate))
-    await rig.start(coalesce_s=2)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(coalesce_s=2)
     await rig.ask(anna, chat, "Are you there?")  # the first message loads modules
     rig.telegram.updates.hold()
     await anna.send(chat, "voice", spoken("Remember the milk"))

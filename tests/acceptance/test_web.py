@@ -23,8 +23,7 @@ async def told_of(rig: Rig, person: Person, chat: Chat, url: str) -> str:
 
 
 async def test_a_page_is_read_and_whatever_a_site_does_costs_one_sentence(rig: Rig) -> None:
-    await rig.start(local_sites="yes")
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(local_sites="yes")
     await rig.ask(anna, chat, "Hello")
     before_mb = rig.bot.peak_mb()
     async with Site() as site, Site(CLOSED, site.port) as closed:

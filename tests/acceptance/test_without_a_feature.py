@@ -35,8 +35,7 @@ def without(name: str, folder: Path) -> Path:
 async def test_the_bot_remembers_and_forgets_without(rig: Rig, tmp_path: Path, name: str) -> None:
     remember_with(rig)
     rig.environment["PWD"] = str(without(name, tmp_path))
-    await rig.start(learn="facts", learn_every_turns=1)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     assert "Anna" in (await rig.ask(anna, chat, "/start")).text
     assert "/clear" in (await rig.ask(anna, chat, "/help")).text
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
