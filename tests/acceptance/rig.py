@@ -230,6 +230,12 @@ class Rig:
         said = await person.say(chat, text, **how)
         return await chat.wait_for_reply(after=said)
 
+    async def say_until_asked(self, person: Person, chat: Chat, text: str) -> Message:
+        """Send a message; return it as soon as the model is asked."""
+        said = await person.say(chat, text)
+        await self.wait_until_asked(text)
+        return said
+
     async def wait_until_asked(self, text: str, *, times: int = 1) -> None:
         """Wait until the model was asked `times` times with this text."""
 

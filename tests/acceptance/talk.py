@@ -1,11 +1,10 @@
 """Short functions to send messages and to read the requests to the model."""
 
-import asyncio
 from collections.abc import Sequence
 
 from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Chat, Message, Person
-from tests.servers.model_api import ChatRequest, Reply
+from tests.servers.model_api import ChatRequest
 
 
 def said(request: ChatRequest) -> list[tuple[str, str]]:
@@ -20,11 +19,9 @@ def dialogue(rig: Rig) -> list[str]:
 
 async def say_at_once(rig: Rig, person: Person, chat: Chat, texts: Sequence[str]) -> Message:
     """Send several messages while the bot answers another; return its answer to all of them."""
-    gate = asyncio.Event()
     busy = f"Take your time ({len(rig.requests)})"
-    rig.script.on(busy, Reply("I did.", gate=gate))
-    first = await person.say(chat, busy)
-    await rig.wait_until_asked(busy)
+    gate = rig.script.hold(busy, "I did.")
+    first = await rig.say_until_asked(person, chat, busy)
     taken = taken_in(rig)
     for text in texts:
         last = await person.say(chat, text)

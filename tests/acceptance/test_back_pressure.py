@@ -1,7 +1,5 @@
 """A person who writes much delays nobody else and is told once; limits also stop model calls."""
 
-import asyncio
-
 import pytest
 
 from bot.telegram.intake import MAX_PENDING
@@ -11,7 +9,6 @@ from tests.acceptance.buttons import CANCEL, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Chat, Person
-from tests.servers.model_api import Reply
 
 ADMIN_ID = 1009
 FILL_UP = """
@@ -31,10 +28,8 @@ async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> Non
 async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
     await rig.start(sends_per_second=30, coalesce_s=0)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    gate = asyncio.Event()
-    rig.script.on("slow", Reply("Slowly.", gate=gate))
-    await anna.say(annas, "Be slow")
-    await rig.wait_until_asked("slow")
+    gate = rig.script.hold("slow", "Slowly.")
+    await rig.say_until_asked(anna, annas, "Be slow")
     for number in range(36):
         await anna.say(annas, f"And {number}")
     assert (await rig.ask(ben, bens, "Hello")).text == "All right."
@@ -83,10 +78,8 @@ async def test_under_backpressure_telegram_keeps_new_messages_and_none_is_lost(r
     await rig.start()
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     question = await ask_fully(rig, anna, annas, "/clear")
-    gate = asyncio.Event()
-    rig.script.on("slow", Reply("Slowly.", gate=gate))
-    await anna.say(annas, "Be slow")
-    await rig.wait_until_asked("slow")
+    gate = rig.script.hold("slow", "Slowly.")
+    await rig.say_until_asked(anna, annas, "Be slow")
     await rig.redis("EVAL", FILL_UP, 1, rig.keys.ready_queue, MAX_PENDING, GROUP)
     # Typing is shown every few seconds: at the second time the bot counts again.
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendChatAction")) > 1)

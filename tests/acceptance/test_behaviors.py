@@ -1,6 +1,5 @@
 """Hooks of an operator's behaviors are called once a step, in order, and break no turn (A29)."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +138,8 @@ async def test_a29_after_a_crash_in_a_turn_hooks_get_the_same_message_again(
 ) -> None:
     hooks = await start(rig, tmp_path, f"{HERE}:HookLog", lease_s=4)
     anna, chat = rig.anna()
-    gate = asyncio.Event()
-    rig.script.on("Hello", Reply("Never said.", gate=gate), "Hello, Anna.")
-    said = await anna.say(chat, "Hello")
-    await rig.wait_until_asked("Hello")
+    gate = rig.script.hold("Hello", "Never said.", "Hello, Anna.")
+    said = await rig.say_until_asked(anna, chat, "Hello")
     await rig.restart()
     gate.set()
     assert (await chat.wait_for_reply(after=said)).text == "Hello, Anna."

@@ -1,6 +1,5 @@
 """A person who comes back is asked about what they left open, and about facts that have aged."""
 
-import asyncio
 import time
 from dataclasses import replace
 
@@ -13,7 +12,6 @@ from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
-from tests.servers.model_api import Reply
 
 DAY = 86_400
 STATE = State('{"open_problems": ["The tax return"]}')
@@ -22,18 +20,16 @@ ASKED = f'  {BACK} 4 days, still open: "The tax return"'
 
 async def test_the_first_answer_after_days_asks_about_the_open_matter(rig: Rig) -> None:
     """An edit keeps the question, and so does a turn that begins again; the next turn does not."""
-    gate = asyncio.Event()
     anna, chat = await rig.start_with_anna(learn="state", learn_every_turns=99, learn_after_s=3_600)
     rig.telegram.set_clock(lambda: time.time() - 4 * DAY - 60)
     await ask_fully(rig, anna, chat, "I have to do my taxes")
     await plant(rig, Scope.of_chat(chat.id), STATE, Watermark(STATE_LEARNER, 2))
     rig.telegram.set_clock(time.time)
 
-    rig.script.on("first words", Reply("Never sent", gate=gate))
+    gate = rig.script.hold("first words", "Never sent")
     rig.script.on("more words", "Hello Anna! Is the tax return done?")
     rig.script.on("last words", "Hello again!")
-    question = await anna.say(chat, "first words")
-    await rig.wait_until_asked("first words")
+    question = await rig.say_until_asked(anna, chat, "first words")
     await anna.edit(question, "more words")
     first = await chat.wait_for_reply(after=question)
     gate.set()

@@ -113,8 +113,7 @@ async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_co
     anna, chat = await rig.start_with_anna()
     gate = asyncio.Event()
     rig.script.then(Reply("You will not hear this.", gate=gate))
-    await anna.say(chat, "Hello")
-    await rig.wait_until_asked("Hello")
+    await rig.say_until_asked(anna, chat, "Hello")
     await anna.block()
     gate.set()
     assert (await closed(rig, 1))["outcome"] == "undeliverable"

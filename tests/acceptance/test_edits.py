@@ -1,7 +1,5 @@
 """People correct themselves, or want another answer: only the last words count."""
 
-import asyncio
-
 import pytest
 
 from memory.store.keys import Scope
@@ -14,7 +12,6 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat
-from tests.servers.model_api import Reply
 
 LONG = " ".join(f"Word {number} of many." for number in range(400))
 
@@ -30,13 +27,11 @@ async def stored(rig: Rig) -> str:
 @pytest.mark.either_way
 async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
-    gate = asyncio.Event()
 
     # The running question: the run is dropped, the new words are answered once.
-    rig.script.on("Who built zanzibar?", Reply("Somebody.", gate=gate))
+    gate = rig.script.hold("Who built zanzibar?", "Somebody.")
     rig.script.on("Who built Venice?", "The Venetians.")
-    running = await anna.say(chat, "Who built zanzibar?")
-    await rig.wait_until_asked("Who built zanzibar?")
+    running = await rig.say_until_asked(anna, chat, "Who built zanzibar?")
     await anna.edit(running, "Who built Venice?")
     await chat.wait_for_reply(after=running)
     await closed(rig, 1)
@@ -81,7 +76,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     asked = await anna.say(chat, "Where do eels live?")
     answer = await chat.wait_for_reply(after=asked)
     rig.script.on("Hello", "Hello.")
-    rig.script.on("Where do otters live?", Reply("In rivers.", gate=asyncio.Event()))
+    rig.script.hold("Where do otters live?", "In rivers.")
     await anna.edit(asked, "Where do otters live?")
     await rig.wait_until_asked("Where do otters live?")
     await anna.say(chat, "/stop")
@@ -96,8 +91,7 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig)
     asked = await anna.say(chat, "Where do zorillas live?")
     answer = await chat.wait_for_reply(after=asked)
     question = await ask_fully(rig, anna, chat, "/forget", reply_to=asked)
-    gate = asyncio.Event()
-    rig.script.on("Where do aardvarks live?", Reply("In burrows.", gate=gate))
+    gate = rig.script.hold("Where do aardvarks live?", "In burrows.")
     await anna.edit(asked, "Where do aardvarks live?")
     await rig.wait_until_asked("Where do aardvarks live?")
     # Its turn has taken the message out of the history, and has no reply yet.

@@ -31,8 +31,7 @@ async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> 
     await rig.wait_until_learned(2)
     question = await ask_fully(rig, anna, chat, "/clear")
     assert question.text == sentence("clear.ask", messages=2)
-    await anna.say(chat, "Tell me about Mephisto")
-    await rig.wait_until_asked("Tell me")
+    await rig.say_until_asked(anna, chat, "Tell me about Mephisto")
     asked = len(rig.requests)
     await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=1)
     await rig.bot.wait_for_log("lease lost")  # at once: it shows and searches nothing any more
@@ -77,11 +76,9 @@ async def test_nothing_is_erased_without_a_valid_confirmation(rig: Rig) -> None:
 
 
 async def test_a_command_that_waits_for_an_answer_gets_a_reaction_at_once(rig: Rig) -> None:
-    gate = asyncio.Event()
-    rig.script.on("Tell me", Reply("A long tale", gate=gate))
+    gate = rig.script.hold("Tell me", "A long tale")
     anna, chat = await rig.start_with_anna()
-    await anna.say(chat, "Tell me")
-    await rig.wait_until_asked("Tell me")
+    await rig.say_until_asked(anna, chat, "Tell me")
     wish = await anna.say(chat, "/clear")
     await rig.telegram.wait_for(lambda: chat.reaction(wish, rig.telegram.bot) == ("👀",))
     gate.set()
@@ -122,8 +119,7 @@ async def test_a21_forgetting_a_person_keeps_what_others_wrote(rig: Rig) -> None
     await rig.start()
     (anna, annas), (ben, _) = rig.anna(), rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
-    gate = asyncio.Event()
-    rig.script.on("do we eat", Reply("Ratatouille!", gate=gate), "Pancakes!")
+    gate = rig.script.hold("do we eat", "Ratatouille!", "Pancakes!")
     await rig.ask(anna, annas, "My secret colour is ultramarine")
     await rig.ask(anna, group, "@ricordo_bot I like ratatouille")
     await rig.ask(ben, group, "@ricordo_bot I like pancakes")

@@ -1,6 +1,5 @@
 """In groups the bot answers messages to it, in their topic; groups become supergroups (A19-A20)."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +10,6 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import help_in_group
 from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Message, Topic, Waiting
-from tests.servers.model_api import Reply
 
 US = "@ricordo_bot"
 
@@ -126,8 +124,7 @@ async def test_a20_a_reply_in_progress_reaches_the_new_chat(rig: Rig) -> None:
     await rig.start()
     anna = rig.anna()[0]
     group = rig.telegram.group("Club", admins=[anna], basic=True)
-    gate = asyncio.Event()
-    rig.script.on("Aurora", Reply("A fine name.", gate=gate))
+    gate = rig.script.hold("Aurora", "A fine name.")
     await anna.say(group, f"{US} our boat is called Aurora")
     await rig.wait_until_asked("Aurora")
     supergroup = await anna.migrate(group)
@@ -149,8 +146,7 @@ async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(ri
     await rig.start()
     anna = rig.anna()[0]
     group = rig.telegram.group("Club", admins=[anna], basic=True)
-    gate = asyncio.Event()
-    rig.script.on("is it called", Reply("I do not know.", gate=gate), "Aurora.")
+    gate = rig.script.hold("is it called", "I do not know.", "Aurora.")
     await rig.ask(anna, group, f"{US} our boat is called Aurora")
     rig.telegram.updates.hold()
     supergroup = await anna.migrate(group)

@@ -8,7 +8,6 @@ from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.servers.bot_api import Chat, Person
-from tests.servers.model_api import Reply
 
 
 def duplicates(rig: Rig) -> int:
@@ -31,8 +30,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
 ) -> None:
     """It is delivered twice again during the answer, then after it, then after a restart."""
     anna, chat = await rig.start_with_anna(lease_s=4)
-    gate = asyncio.Event()
-    rig.script.on("Slowly", Reply("Done.", gate=gate))
+    gate = rig.script.hold("Slowly", "Done.")
     await anna.say(chat, "Slowly")
     updates = rig.telegram.updates
     update = updates.history[-1]
@@ -72,10 +70,8 @@ async def test_a16_many_messages_at_once_make_one_complete_history(rig: Rig) -> 
     await annas.wait_for_reply()
 
     ben, bens = rig.ben()
-    gate = asyncio.Event()
-    rig.script.on("Slowly", Reply("Done.", gate=gate))
-    await ben.say(bens, "Slowly")
-    await rig.wait_until_asked("Slowly")
+    gate = rig.script.hold("Slowly", "Done.")
+    await rig.say_until_asked(ben, bens, "Slowly")
     others = [rig.person(2000 + number, f"Other {number}") for number in range(10)]
 
     async def say_much() -> None:

@@ -44,8 +44,7 @@ async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(ri
     apology = await rig.ask(ben, bens, "broken zebra")
     rig.model.faults.clear()
     [reference] = re.findall(r"\b[0-9a-f]{8}\b", apology.text)
-    said = await anna.say(annas, "What of the quokka?")
-    await rig.wait_until_asked("quokka")
+    said = await rig.say_until_asked(anna, annas, "What of the quokka?")
 
     async with httpx2.AsyncClient(base_url=page(rig, ""), trust_env=False) as web:
         closed = await web.get("/inspect")

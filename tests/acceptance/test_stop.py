@@ -1,7 +1,5 @@
 """A person goes on writing, or stops the reply: the model is asked again, or no more at all."""
 
-import asyncio
-
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
@@ -43,9 +41,8 @@ async def test_a_stop_reaches_the_worker_that_answers(rig: Rig) -> None:
 
     # Before the first word.
     rig.script.on("Thank you", "You're welcome.")
-    rig.script.on("How deep", Reply("Ten metres.", gate=asyncio.Event()))
-    await anna.say(chat, "How deep is it?")
-    await rig.wait_until_asked("How deep is it?")
+    rig.script.hold("How deep", "Ten metres.")
+    await rig.say_until_asked(anna, chat, "How deep is it?")
     assert (await rig.ask(anna, chat, "/stop")).text == sentence("stop.before")
     await rig.ask(anna, chat, "Thank you")
     assert dialogue(rig) == ["Tell me about Genoa", shown, "How deep is it?\n\nThank you"]

@@ -15,7 +15,6 @@ from tests.servers.model_api import (
     Break,
     Dialect,
     ModelApiServer,
-    Reply,
     Scripted,
     server_error,
 )
@@ -82,11 +81,9 @@ async def test_a23_an_outage_of_redis_loses_nothing(
     rig = lasting_rig
     await rig.start(lease_s=4)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    gate = asyncio.Event()
-    rig.script.on("slow", Reply("Slowly.", gate=gate))
+    gate = rig.script.hold("slow", "Slowly.")
     await rig.ask(anna, annas, "Our boat is called Aurora")
-    bens_words = await ben.say(bens, "Be slow")
-    await rig.wait_until_asked("slow")
+    bens_words = await rig.say_until_asked(ben, bens, "Be slow")
     lasting_valkey.kill()
     annas_words = await anna.say(annas, "What is it called?")
     await rig.bot.wait_for_log("update refused")
@@ -125,10 +122,8 @@ async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
 @pytest.mark.either_way
 async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
-    gate = asyncio.Event()
-    rig.script.on("slow", Reply("Slowly.", gate=gate))
-    await anna.say(chat, "Be slow")
-    await rig.wait_until_asked("slow")
+    gate = rig.script.hold("slow", "Slowly.")
+    await rig.say_until_asked(anna, chat, "Be slow")
     stopping = asyncio.create_task(rig.bot.stop())
     await rig.bot.wait_for_log("stopping")
     await anna.say(chat, "And now?")

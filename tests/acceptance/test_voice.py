@@ -1,7 +1,5 @@
 """People speak: what was heard is quoted, answered and remembered; the sound is not."""
 
-import asyncio
-
 from bot.features.voice.servers import MAX_CHARS
 from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import press, shown
@@ -10,7 +8,7 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Upload
-from tests.servers.model_api import Break, Reply, TranscriptionRequest, is_transcription
+from tests.servers.model_api import Break, TranscriptionRequest, is_transcription
 
 
 def spoken(words: str) -> Upload:
@@ -101,8 +99,7 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
 
 
 async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(rig: Rig) -> None:
-    gate = asyncio.Event()
-    rig.script.on("Remember the milk", Reply("I will.", gate=gate))
+    gate = rig.script.hold("Remember the milk", "I will.")
     anna, chat = await rig.start_with_anna(coalesce_s=2)
     await rig.ask(anna, chat, "Are you there?")  # the first message loads modules
     rig.telegram.updates.hold()

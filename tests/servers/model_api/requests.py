@@ -181,6 +181,12 @@ class Scripted:
         fits = (lambda chat: when in chat.asked) if isinstance(when, str) else when
         self._rules.append((fits, deque(map(_reply, replies))))
 
+    def hold(self, when: str, text: str, *then: Reply | str) -> asyncio.Event:
+        """Answer so, but not before the returned event is set; then as `on` does."""
+        gate = asyncio.Event()
+        self.on(when, Reply(text, gate=gate), *then)
+        return gate
+
     def then(self, *replies: Reply | str) -> None:
         """Queue replies for requests without a matching rule; each is given once, in order."""
         self._queue.extend(map(_reply, replies))
