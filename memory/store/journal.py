@@ -49,16 +49,12 @@ class ErasureJournal:
             return False
         return True
 
-    async def note_clear(self, scope: Scope, ahead: int = 0) -> None:
-        """Note that all of a scope was erased just now; safe to repeat.
-
-        With `ahead` 1 it is about to be erased, by a job that may be interrupted.
-        """
+    async def note_clear(self, scope: Scope) -> None:
+        """Note that all of a scope was erased just now; safe to repeat."""
         meta = self._keys.scope(scope).meta
-        generation, stored = await self._client.call("HMGET", meta, "generation", "epoch")
-        epoch = int(stored or 0) + ahead
-        lowest = int(generation or 0) + epoch
-        await self._note(hash_of(await self._secret(), scope.tag), f"c|{epoch}|{lowest}")
+        generation, epoch = await self._client.call("HMGET", meta, "generation", "epoch")
+        lowest = int(generation or 0) + int(epoch or 0)
+        await self._note(hash_of(await self._secret(), scope.tag), f"c|{int(epoch or 0)}|{lowest}")
 
     async def note_person(self, person: int, until: float) -> None:
         """Note that a person is forgotten up to a time (Unix seconds)."""

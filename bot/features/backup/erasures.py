@@ -4,9 +4,10 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from secrets import token_hex
 from typing import TypeAlias
 
 from memory.store.journal import CURRENT, hash_of, person_name
@@ -59,6 +60,17 @@ class Erasures:
         for entry, at in entries.items():
             self.entries[entry] = max(at, self.entries.get(entry, 0))
         self._by_id.clear()
+
+    def note(self, noted: Iterable[tuple[str, str]], at: float) -> None:
+        """Add entries, each with the name (`Scope.tag` or `person_name`) that it is about."""
+        if not self.secrets:
+            self.secrets[token_hex(4)] = token_hex(32)
+        secret = next(iter(self.secrets.values()))
+        self.add({}, {f"{hash_of(secret, name)}|{entry}": at for name, entry in noted})
+
+    def is_cleared_since(self, name: str, at: float) -> bool:
+        """Return whether all of a scope was erased at this time or later (Unix seconds)."""
+        return any(parts[0] == "c" and at <= noted_at for parts, noted_at in self._find(name))
 
     def is_sound(self) -> bool:
         """Return whether reading the journal takes little memory, also if somebody changed it."""

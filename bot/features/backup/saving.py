@@ -9,6 +9,7 @@ Keys are read as fields and entries, not with DUMP; the README says why.
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from typing import Any
 import orjson
 
 from bot.features.backup.backup_file import BackupHeader, BackupRefused, BackupWriter, FileRecord
-from bot.features.backup.erasures import Version, read_journal
+from bot.features.backup.erasures import Erasures, Version, read_journal
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
+from memory.store.errors import StoreFull
+from memory.store.journal import person_name
 from memory.store.keys import TAG_FIELD, Keys, Scope
 from memory.store.store import LAYOUT, Scripts, Store, count_scopes, pages_of_scopes, stream_entries
 
@@ -44,7 +47,10 @@ META_LEFT_OUT = (
 _PLAIN = ("tag", "ttl_s", "active_at", "is_due", "topic_named_by")
 """Fields of a scope that a file holds as they are."""
 _ROWS, _ENTRIES = 200, 1_000
-"""Of a stream and of the journal in one record: a chunk that is too large cannot be read."""
+"""How many rows of a stream, and how many entries of the journal, one record has.
+
+Larger records could make a chunk that no reader takes.
+"""
 
 Row = tuple[int, dict[bytes, bytes]]
 """One entry of a stream: its number and its fields."""
@@ -161,9 +167,8 @@ class Saving:
                     for record in stored.to_file():
                         writer.write(record)
                 progress(counts["scopes"], max(total, counts["scopes"]))
-            await self._note_unfinished_jobs()
         # The journal comes last, so that it also has what was erased while scopes were read.
-        erasures = await read_journal(self._store)
+        erasures = await self._journal()
         counts["erasures"] = len(erasures.entries)
         entries = [*erasures.entries.items()]
         for first in range(0, max(1, len(entries)), _ENTRIES):
@@ -180,29 +185,55 @@ class Saving:
     async def note_done(self) -> None:
         """Store when the last whole backup was made, for `python -m bot check`."""
         now = await self._client.server_time()
-        await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
+        with suppress(StoreFull):  # the file is written all the same
+            await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
 
-    async def _note_unfinished_jobs(self) -> None:
-        """Note what people have confirmed to erase and what no worker has erased yet."""
+    async def _journal(self) -> Erasures:
+        """Return the journal; an erasure that is confirmed and not finished counts as done.
+
+        The store does not get these entries: Redis may be full, and a worker will write its own.
+        """
+        # The journal is read last, so that it has what a worker erases meanwhile.
+        unfinished = [each async for each in self._unfinished()]
+        erasures, now = await read_journal(self._store), await self._client.server_time()
+        left = [
+            (name, entry)
+            for name, entry, cut_at in unfinished
+            if not erasures.is_cleared_since(name, cut_at)
+        ]
+        erasures.note(left, now)
+        return erasures
+
+    async def _unfinished(self) -> AsyncIterator[tuple[str, str, float]]:
+        """Yield what unfinished jobs erase: a name, its entry, and when it was confirmed."""
         store = self._store
-        for _, entry in await self._client.call("XRANGE", store.keys.jobs, "-", "+"):
-            id_ = entry[TAG_FIELD.encode()].decode()
+        for _, stored in await self._client.call("XRANGE", store.keys.jobs, "-", "+"):
+            id_ = stored[TAG_FIELD.encode()].decode()
             job = await self._client.call("HGETALL", store.keys.job(id_))
             if not job or b"finished" in job:
                 continue
-            kind, target = job[b"kind"], int(job[b"target"])
-            if kind == b"forget":
-                await store.journal.note_person(target, float(job[b"cut_at"]))
+            target, cut_at = int(job[b"target"]), float(job[b"cut_at"])
+            if job[b"kind"] == b"forget":
+                yield person_name(target), f"p|{cut_at:.3f}", cut_at
                 continue
             [moved_from] = await store.read_meta(Scope.of_chat(target), "moved_from")
             chats = {target, Scope(moved_from.decode()).chat_id if moved_from else target}
             async for scope in self._scopes():
                 is_own = scope.is_conversation or scope.is_person
                 is_named = scope.chat_id in chats or scope == Scope.of_person(target)
-                is_meant = is_own and (kind == b"all" or is_named)
-                confirm = store.keys.scope(scope).confirm
-                if is_meant and not await self._client.call("HEXISTS", confirm, id_):
-                    await store.journal.note_clear(scope, ahead=1)
+                if not (is_own and (job[b"kind"] == b"all" or is_named)):
+                    continue
+                names = store.keys.scope(scope)
+                # The epoch first: if a worker erases in between, it is noted as it was.
+                (epoch, generation, is_alias), is_erased = await self._client.pipeline(
+                    [
+                        ("HMGET", names.meta, "epoch", "generation", "moved_from"),
+                        ("HEXISTS", names.confirm, id_),
+                    ]
+                )
+                if not is_alias:  # a job erases only where the group is stored
+                    after = int(epoch or 0) + (not is_erased)
+                    yield scope.tag, f"c|{after}|{int(generation or 0) + after}", cut_at
 
     async def _scopes(self) -> AsyncIterator[Scope]:
         seen: set[Scope] = set()

@@ -1,24 +1,37 @@
 """What a crash or an erasure in the middle of a restore leaves behind."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bot.features.backup.command_line import run_backup
 from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
+from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
+from memory.store.keys import Scope
+from memory.store.store import LAYOUT
 from memory.text.tokens import TokenCounter
-from tests.bot.features.backup.conftest import restore, save
-from tests.bot.features.backup.test_restoring import CANARY, everything_in, exported, remember_much
+from tests.bot.features.backup.conftest import later_journal, restore, save
+from tests.bot.features.backup.test_restoring import (
+    CANARY,
+    everything_in,
+    exported,
+    remember_much,
+    say,
+)
+from tests.bot.features.backup.test_running import settings_of
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, GROUP, HERE, forget_ann
+from tests.memory.turns import ANN, BOB, GROUP, HERE, forget_ann, texts
 from tests.valkey import ValkeyServer
 
 ONCE = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True)
@@ -126,3 +139,84 @@ async def test_what_an_unfinished_job_will_erase_does_not_come_back_from_a_backu
         assert b"I sail" not in left
         assert (CANARY.encode() in left) == (kind == "chat")  # it was said in the group, too
         assert (b"Pancakes" in left) == (kind != "all")
+
+
+async def test_a_journal_alone_has_what_an_unfinished_job_will_erase(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    """What is said after the erasure stays, also if its receipt has expired."""
+    await remember_much(memory)
+    await save(memory, file)
+    await memory.jobs.start_job(Job("job", "all", 0, 999, time.time(), b""))
+    await restore(empty, file, await later_journal(memory, file))
+    assert CANARY.encode() not in await everything_in(empty)
+    await empty.client.call("FLUSHALL")
+    await memory.scopes.wipe(HERE, "job", "999", time.time())
+    await memory.client.call("DEL", memory.keys.scope(HERE).confirm)
+    await memory.client.call("SET", "updates", 2_000)
+    await say(memory, "Said later")
+    await save(memory, file)
+    await restore(empty, file)
+    assert await texts(empty) == ["Said later", "You said: Said later"]
+
+
+@ONCE
+async def test_a_backup_writes_no_entry_into_the_store_and_works_if_redis_is_full(
+    memory: Memory, empty: Memory, file: Path, valkey: str
+) -> None:
+    await remember_much(memory)
+    await memory.client.call("SET", memory.keys.layout, LAYOUT)
+    await memory.jobs.start_job(Job("job", "all", 0, 999, time.time(), b""))
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        options = Namespace(file=file, journal=False)
+        assert await asyncio.to_thread(run_backup, settings_of(valkey), options) == 0
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    assert not await memory.client.call("EXISTS", memory.keys.erasures, memory.keys.erasure_secrets)
+    assert await restore(empty, file, passphrase="barley") == {"forgotten": 3}
+
+
+@ONCE
+async def test_a_moved_groups_new_chat_is_not_noted_as_erased(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    new = Scope.of_chat(-1001)
+    await say(memory, "Pancakes", GROUP, BOB)
+    await memory.mailbox.move(GROUP, new)
+    await memory.client.pipeline([memory.store.indexing(new)])
+    await memory.jobs.start_job(Job("job", "chat", new.chat_id, 999, time.time(), b""))
+    await save(memory, file)
+    assert await restore(empty, file) == {"forgotten": 1, "restored": 1}
+    assert await empty.mailbox.resolve(new) == GROUP
+
+
+class InterruptedClient(RedisClient):
+    """Awaits `then` right before a backup looks whether a job has erased a scope."""
+
+    then: Callable[[], Awaitable[object]]
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        *before, last = commands
+        if isinstance(last, ScriptCall) or last[0] != "HEXISTS":
+            return await super().pipeline(commands)
+        replies = await super().pipeline(before)
+        await self.then()
+        return replies + await super().pipeline([last])
+
+
+@ONCE
+async def test_a_job_that_ends_during_a_backup_takes_nothing_that_is_said_later(
+    memory: Memory, empty: Memory, file: Path, valkey: str, tokens: TokenCounter
+) -> None:
+    await say(memory, "I sail")
+    await memory.client.call("SET", "updates", 2_000)
+    await memory.jobs.start_job(Job("job", "chat", HERE.chat_id, 999, time.time(), b""))
+    client = await InterruptedClient.open(valkey)
+    client.then = partial(memory.jobs.run_job, "job")
+    await save(Memory(client, 42, tokens, None, OPTIONS), file)
+    await client.close()
+    await say(memory, "Said later")
+    await save(memory, file.with_name("later"))
+    await restore(empty, file, file.with_name("later"))
+    assert await texts(empty) == ["Said later", "You said: Said later"]
