@@ -113,12 +113,12 @@ class BackupWriter:
         self._file: BinaryIO = os.fdopen(created, "wb")
         self._file.write(_MAGIC + line)
 
-    def write(self, record: FileRecord) -> None:
-        """Append a record."""
+    def write(self, record: FileRecord, of: str = "the store") -> None:
+        """Append a record; raise `BackupRefused`, which names `of`, if it is too large."""
         content = orjson.dumps(record)
         self._waiting += len(content).to_bytes(_LENGTH_BYTES, "big") + content
         if len(self._waiting) > _CHUNK_BYTES:
-            self._write_chunk(is_last=False)
+            self._write_chunk(is_last=False, of=of)
 
     def __enter__(self) -> Self:
         return self
@@ -134,11 +134,11 @@ class BackupWriter:
         finally:
             self._partial.unlink(missing_ok=True)
 
-    def _write_chunk(self, *, is_last: bool) -> None:
+    def _write_chunk(self, *, is_last: bool, of: str = "the store") -> None:
         content = zlib.compress(bytes(self._waiting), 6)
         sealed = self._seal.seal(content, self._number, is_last=is_last)
         if len(self._waiting) > _MAX_OPEN_BYTES or len(sealed) > _MAX_SEALED_BYTES:
-            raise BackupRefused("one value in the store is too large for a backup")
+            raise BackupRefused(f"one value in {of} is too large for a backup")
         self._file.write(len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
         self._number += 1
         self._waiting.clear()

@@ -165,7 +165,7 @@ class Saving:
                     counts["scopes"] += 1
                     counts["messages"] += len(stored.log)
                     for record in stored.to_file():
-                        writer.write(record)
+                        writer.write(record, of=stored.tag)
                 progress(counts["scopes"], max(total, counts["scopes"]))
         # The journal comes last, so that it also has what was erased while scopes were read.
         erasures = await self._journal()

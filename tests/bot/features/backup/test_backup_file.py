@@ -160,8 +160,10 @@ def test_a_compressed_bomb_is_refused_and_not_written(
     monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 1_000)
     with pytest.raises(BackupRefused, match="damaged"):
         read(path, "")
-    with pytest.raises(BackupRefused, match="too large"):  # nobody could restore it
-        write(tmp_path / "larger")
+    header, record = BackupHeader(42, 2, 1.0), {"noise": NOISE[0]}
+    refused = pytest.raises(BackupRefused, match="value in c:7:0 is too large")
+    with refused, BackupWriter(tmp_path / "larger", header) as writer:  # nobody could restore it
+        writer.write(record, of="c:7:0")
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
