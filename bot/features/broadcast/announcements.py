@@ -173,14 +173,10 @@ class Announcements:
         return [person for person, is_muted in zip(people, muted, strict=True) if not is_muted]
 
     async def forget(self, job: Job) -> None:
-        """Remove who is erased from the chats that are left and from those that are gone."""
-        keys = (self.key(part) for part in ("left", "gone"))
-        banned = await self.client.call("HGET", self.key("job"), "ban") or b""
-        is_meant = job.kind == "all" or banned.startswith(b"%d|" % job.target)
-        await self.client.pipeline(
-            [("DEL", key) if job.kind == "all" else ("ZREM", key, job.target) for key in keys]
-            + [("HDEL", self.key("job"), "ban")] * is_meant
-        )
+        """Remove who is erased; if a copy is on its way to them, its outcome is not stored."""
+        keys = [*map(self.key, ("job", "left", "gone"))]
+        chat = "" if job.kind == "all" else str(job.target)
+        await self.scripts["forget_announcement"](keys, {"chat": chat})
 
 
 class AnnouncementRun:

@@ -84,7 +84,8 @@ class BroadcastCommand:
     async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Store the announcement for the workers, who show its progress here."""
         if await self.announcements.knows(nonce):
-            # Whoever stored it may have died here. A press after the next announcement starts none.
+            # A process that died right after it stored the announcement left this question.
+            # Otherwise a press after the next announcement would send this one again.
             await self.questions.withdraw(here, nonce, pressed.sender.id)
             return ()
         language = pressed.sender.language

@@ -16,7 +16,7 @@ from bot.features.broadcast.announcements import (
 )
 from bot.features.broadcast.feature import feature
 from bot.features.broadcast.probes import PROBES
-from memory.erasure.jobs import Job
+from memory.erasure.jobs import Job, JobKind
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.fields import read_field
@@ -232,6 +232,26 @@ async def test_a_chat_that_is_forgotten_before_its_request_gets_none(memory: Mem
     await memory.client.call("ZREM", key(memory, "left"), ANNA)
     assert not await run.open_chat(ANNA)
     assert await run.next_chat(ANNA, "later") == 0
+    assert await counted_by(run) == {}
+
+
+@pytest.mark.parametrize("kind", ["forget", "all"])
+@pytest.mark.parametrize("outcome", ["later", "gone", "sent"])
+async def test_who_is_forgotten_during_the_request_leaves_no_id(
+    memory: Memory, kind: JobKind, outcome: Outcome
+) -> None:
+    run = await began(memory, ANNA, BEN)
+    chat = await run.next_chat(0, "unknown")
+    assert chat
+    assert await run.open_chat(chat)
+    job = Job("job", kind, 0 if kind == "all" else chat, 1, time(), b"")
+    await announcements_of(memory).forget(job)
+    left = {ANNA, BEN} - {chat} if kind == "forget" else {0}
+    assert {await run.next_chat(chat, outcome, Pause(60, "ban"))} == left
+    job_fields = await memory.client.call("HKEYS", key(memory, "job"))
+    assert not {b"open", b"ban"} & {*job_fields}
+    assert await memory.client.call("ZSCORE", key(memory, "left"), chat) is None
+    assert not await memory.client.call("EXISTS", key(memory, "gone"))
     assert await counted_by(run) == {}
 
 
