@@ -45,7 +45,7 @@ class Receipts:
         Returns () because a later edit could overwrite the receipt. Raise `StoreError`.
         """
         language = pressed.sender.language
-        report = (f"{key}done", pressed.chat_id, pressed.message_id, language)
+        report = (f"{key}done", pressed.chat_id, pressed.message_id, language, pressed.topic_id)
         # People's messages have Telegram's time. If our clock is behind, everything that was said
         # before the question is erased all the same.
         cut_at = max(time.time(), pressed.asked_at)
@@ -63,7 +63,8 @@ class Receipts:
 
         Raise `TelegramError` to try again later.
         """
-        key, chat_id, message_id, language = orjson.loads(finished.job.report)
+        # A job that an older version has stored has no topic.
+        key, chat_id, message_id, language, *topic = orjson.loads(finished.job.report)
         values = {**counts(finished.receipt), "conversations": finished.conversations}
         part, *_ = self._sentences.say(language, key, **values)
         try:
@@ -71,7 +72,7 @@ class Receipts:
                 await self._chat.edit(chat_id, message_id, part)
             except DECLINED as gone:  # the question, or its group, which became a supergroup
                 to = gone.new_chat_id if isinstance(gone, ChatMigrated) else chat_id
-                await self._chat.send(Destination(to), part)
+                await self._chat.send(Destination(to, *topic), part)
         except DECLINED as error:
             log.warning("receipt not shown", reason=type(error).__name__)
 

@@ -96,18 +96,23 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(memory: Memory
 
 
 @pytest.mark.parametrize(
-    ("refusal", "shown_in"),
-    [(ChatMigrated(-100), [-100]), (Refused("message_gone"), [-7]), (Blocked(), [])],
+    ("refusal", "topic", "shown_in"),
+    [
+        (ChatMigrated(-100), [0], [(-100, 0)]),
+        (Refused("message_gone"), [5], [(-7, 5)]),
+        (Refused("message_gone"), [], [(-7, 0)]),  # a job that an older version has stored
+        (Blocked(), [0], []),
+    ],
     ids=str,
 )
 async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
-    memory: Memory, refusal: TelegramError, shown_in: list[int]
+    memory: Memory, refusal: TelegramError, topic: list[int], shown_in: list[tuple[int, int]]
 ) -> None:
-    chat, about = QuietChat(), orjson.dumps(("forget.done", -7, 70, "en"))
+    chat, about = QuietChat(), orjson.dumps(("forget.done", -7, 70, "en", *topic))
     chat.fails = {"edit": refusal} | ({} if shown_in else {"send": refusal})
     finished = FinishedJob(Job("job", "forget", 7, 10, 1_000.0, about), 1, Receipt())
     await Receipts(memory.jobs, chat, Sentences(Catalogue())).report(finished)
-    assert [to.chat_id for to, _ in chat.sent] == shown_in
+    assert [(to.chat_id, to.topic_id) for to, _ in chat.sent] == shown_in
 
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)
