@@ -22,6 +22,7 @@ from bot.features.voice.servers import (
     Speaker,
     Transcriber,
     ending_of,
+    length_s,
 )
 from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
@@ -113,6 +114,8 @@ class VoiceStep:
             raise NotRead("format")
         is_short = 0 < sound.nbytes <= SHORT_SOUND_BYTES
         content = await download(self.chat, sound, SHORT_SOUND_BYTES if is_short else _MAX_BYTES)
+        if length_s(content, sound.seconds) > _MAX_S:
+            raise NotRead("too_long")
         try:
             words = await self.transcriber.words(content, ending, sound.seconds)
         except (ModelRefused, ContentRefused, NotAModel) as error:

@@ -24,6 +24,8 @@ _MAX_S = 24 * 3600
 _OPUS_PER_S = 48_000
 _MIN_BYTES_PER_S = 750
 """No codec of speech takes less, so a sound cannot be made to look longer than it may be."""
+_USUAL_BYTES_PER_S = 4_000
+"""Of speech in a file whose length nobody states: 32 kbit/s."""
 _PATH = "/audio/transcriptions"
 _TYPES = {
     "ogg": ("audio/ogg", "audio/opus", "application/ogg"),
@@ -65,7 +67,7 @@ class Transcriber:
 
         `ending` is one that `ending_of` returns. `seconds` is how long the sound is said to be.
         """
-        length = Usage(heard_s=_length_s(sound, seconds))
+        length = Usage(heard_s=length_s(sound, seconds))
         fields = {"model": self.model, "response_format": "json"}
         file = (f"voice.{ending}", sound, _TYPES[ending][0])
         with ObservedCall("transcription", self.model, self.client, length) as call:
@@ -86,15 +88,16 @@ class Transcriber:
                 raise NotAModel(type(error).__name__) from error
 
 
-def _length_s(sound: bytes, stated_s: int) -> int:
+def length_s(sound: bytes, stated_s: int) -> int:
     """Return about how many seconds a server bills, at least 1.
 
-    A person's app states the length, and it may be wrong. OGG counts its samples on the last page.
+    A person's app states the length, and it may be wrong; of a sound that comes as a file it states
+    none (0). OGG counts its samples on the last page.
     """
     page = sound.rfind(b"OggS")
     samples = int.from_bytes(sound[page + 6 : page + 14], "little") if page >= 0 else 0
-    length_s = max(stated_s, ceil(samples / _OPUS_PER_S))
-    return max(1, min(length_s, len(sound) // _MIN_BYTES_PER_S))
+    known_s = max(stated_s, ceil(samples / _OPUS_PER_S)) or len(sound) // _USUAL_BYTES_PER_S
+    return max(1, min(known_s, len(sound) // _MIN_BYTES_PER_S))
 
 
 SPEECH_TIMEOUT_S = 10.0
