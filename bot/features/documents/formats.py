@@ -35,6 +35,7 @@ _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 _UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_BYTES = 64 * 2**20
 _MAX_BYTES_A_CHAR = 8
 """In a parser's answer, with the names of many short sections."""
@@ -87,7 +88,10 @@ def format_of(name: str, mime_type: str) -> Format:
 
 
 def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
-    if len(content) > 4 * limits.chars:  # no character has more bytes
+    if b"\0" in content and content[:2] not in _UTF_16:
+        raise NotRead("type")
+    # No encoding that we read needs more than 4 bytes for a character.
+    if len(content) > 4 * limits.chars:
         raise NotRead("too_long")
     text = _decoded(content)
     if len(text) > limits.chars:
@@ -96,7 +100,7 @@ def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
 
 
 def _decoded(content: bytes) -> str:
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    encoding = "utf-16" if content[:2] in _UTF_16 else "utf-8-sig"
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError:

@@ -68,7 +68,7 @@ async def test_text_is_read_in_every_unicode_encoding(encoding: str) -> None:
     ("content", "format_", "why"),
     [
         ("Привет".encode("cp1251"), "text", "letters"),
-        (b"PK\x00\x01", "text", "type"),
+        (b"PK\x00\x01" * 300, "text", "type"),
         (b" \n\t ", "text", "no_text"),
         (b" \n\t ", "markdown", "no_text"),
         (b"a" * 1_001, "text", "too_long"),
