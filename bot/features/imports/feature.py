@@ -195,7 +195,7 @@ class Importing:
 
     async def _selected(self, sent: IncomingMessage, file: SentFile, fetched: Fetched) -> Selection:
         here, content = fetched.here, fetched.content
-        # A list may have 130,000 lines.
+        # In a thread, because 130,000 lines would block the loop.
         listed = await asyncio.to_thread(_facts_of, file, content, sent.sent_at)
         answer = listed or await read_export(content)
         if not answer["talks"]:

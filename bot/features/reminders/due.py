@@ -61,8 +61,8 @@ class DueReminders:
     async def message(self, item: WorkItem) -> Outbox | IncomingMessage:
         """Return the reminder or the task, or that it was never agreed to in time.
 
-        It does not count in the share that a member has of a group's answers: the request for it
-        did, and a reminder that is refused would be lost.
+        A due reminder does not use up a member's share of a group's answers. The request for it
+        did, and a refused reminder would be lost.
         """
         if item.is_task and item.is_open:
             return message_of(item, self._reminders.now())
