@@ -29,7 +29,8 @@ _QUESTION = re.compile(r"[?？؟]\s*$")
 _ASKED = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RANGE = re.compile(r"^## (\w+): learns from messages (\d+) to (\d+)$", re.MULTILINE)
 _MAX_CHARS = 200
-_SENTENCE = re.compile(r"(?<=[.!?؟])\s+(?!\d|[a-zа-я])")
+_TITLES = r"(?<!\b(?:Dr|Mr|Ms|St|Sr)\.)(?<!\b(?:Mrs|Sra)\.)(?<!\bProf\.)"
+_SENTENCE = re.compile(rf"(?<=[.!?؟]){_TITLES}\s+(?!\d|[a-zа-я])")
 _MAX_READ, _MAX_FACTS = 1_000, 5
 """Characters of a message that teach facts, and how many facts."""
 
@@ -91,17 +92,25 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
 
 
 def _told(text: str) -> list[str]:
-    """Return the sentences in which a person tells of themselves, each with what goes on about it.
+    """Return what a person says about themselves.
 
-    What follows a wish belongs to the wish.
+    Each such sentence comes with the sentences after it that say more, up to a question. Nothing
+    after a wish is read.
     """
     told: list[str] = []
-    for each in _SENTENCE.split(text[:_MAX_READ]):
+    says_more = False
+    sentences = _SENTENCE.split(text[:_MAX_READ])
+    for each in sentences if len(text) <= _MAX_READ else sentences[:-1]:  # the last one is cut
         if begins_with_wish(each) or SAID["forget"].search(each):
             break
-        if SAID["about_me"].search(each) and not _asks(each):
+        if SAID["nod"].fullmatch(each):
+            continue
+        if _asks(each):
+            says_more = False
+        elif SAID["about_me"].search(each):
             told.append(each)
-        elif told and not _asks(each):
+            says_more = True
+        elif says_more := says_more and len(f"{told[-1]} {each}") <= _MAX_CHARS:
             told[-1] += f" {each}"
     return [each for each in told if len(each) <= _MAX_CHARS][:_MAX_FACTS]
 

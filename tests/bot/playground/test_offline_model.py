@@ -428,12 +428,22 @@ async def test_it_learns_facts_from_a_persons_own_statements() -> None:
 
 
 async def test_each_sentence_of_a_person_teaches_a_fact_of_its_own() -> None:
-    said = "Great! My dog is called Rex. He is four. Is it raining? I live in Riga. "
+    said = "Great! My dog is called Rex. He is four. Is it raining? It is wet. I live in Riga. "
     said += "Remind me tomorrow to feed him. My tea is cold."
+    assert await learned(said) == ["My dog is called Rex. He is four.", "I live in Riga."]
+    assert await learned("Dr. Smith is my doctor.") == ["Dr. Smith is my doctor."]
+
+
+async def learned(said: str) -> list[str]:
     line = orjson.dumps({"n": 1, "who": "Ann", "said": said}).decode()
     parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{line}", SHAPE)
-    found = [each["text"] for each in parts["facts"]["facts"]]  # type: ignore[index]
-    assert found == ["My dog is called Rex. He is four.", "I live in Riga."]
+    return [each["text"] for each in parts["facts"]["facts"]]  # type: ignore[index]
+
+
+async def test_a_fact_goes_on_while_it_fits_and_a_sentence_that_is_cut_is_not_learned() -> None:
+    more = " The sea was grey and cold that day."
+    assert await learned("My name is Ann." + 6 * more) == ["My name is Ann." + 5 * more]
+    assert await learned("w" * 980 + ". My boat is called Aurora.") == []
 
 
 async def test_it_writes_a_narrative_of_the_dated_memories() -> None:
