@@ -248,7 +248,10 @@ def _unwanted(wish: str, memories: Sequence[Remembered]) -> list[Remembered]:
 
 
 def _files(question: OfflineQuestion) -> list[Remembered]:
-    """Return the beginning of a file that came with a text: it shares no word with the text."""
+    """Return the first passage of a file that was sent with the text.
+
+    Passages that recall found share a word with the text; those of a new file need not.
+    """
     words = set(meanings(question.text))
     passages = [each for each in remembered(question.memory) if each.kind == "passage"]
     return passages[:1] if all(words.isdisjoint(meanings(each.text)) for each in passages) else []
@@ -339,7 +342,10 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
 
 
 def spoken_in(texts: Sequence[str]) -> str:
-    """Return the language of `SAYS` that the first text is in, or the next one that tells it."""
+    """Return the language of `SAYS` that the first text is in, or the next one that tells it.
+
+    A text of one Latin word counts after the longer ones, because it may be a name.
+    """
     votes = [
         Counter(
             c
@@ -349,7 +355,9 @@ def spoken_in(texts: Sequence[str]) -> str:
         )
         for t in texts
     ]
-    for each in filter(None, votes):
+    is_name = [[script_of(word) for word in words_of(text)] == ["latin"] for text in texts]
+    ordered = [votes[at] for at in sorted(range(len(texts)), key=is_name.__getitem__)]
+    for each in filter(None, ordered):
         if [*each.values()].count(max(each.values())) == 1:
             return max(each, key=lambda code: each[code])
     scripts = {script_of(word) for text in texts[:1] for word in words_of(text)}

@@ -93,7 +93,10 @@ class Remembered:
 
 
 def tells_nothing(text: str) -> bool:
-    """Return whether a text is a nod, or a question: with its mark, or a clause that begins so."""
+    """Return whether a text is a nod or a question.
+
+    A question has a question mark, or is one short clause that begins like a question.
+    """
     begins = SAID["question"].match(text) and not SAID["tells"].match(text)
     is_short = _CLAUSE.fullmatch(text) and len(words_of(text)) <= _MAX_ASKING_WORDS
     return bool((begins and is_short) or _ASKS.fullmatch(text) or SAID["nod"].fullmatch(text))
@@ -351,10 +354,7 @@ def asks_for_name(text: str) -> bool:
 
 
 def meanings(text: str) -> dict[str, str]:
-    """Return what the content words of a text mean, by their stems, in order.
-
-    A question for a number and a text that has one share `NUMBER`.
-    """
+    """Return what the content words of a text mean, by their stems, in order."""
     words = words_of(text)
     joined = " ".join(words)
     phrases = {found: MEANINGS.phrases[found] for found in _PHRASES.findall(joined)}

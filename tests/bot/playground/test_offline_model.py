@@ -341,6 +341,26 @@ async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it()
     assert [(each["text"], each["replaces"]) for each in found] == [(said[-1], 7)]
 
 
+@pytest.mark.parametrize("line", NEWCOMER["stays"].strip().splitlines())
+async def test_who_has_not_moved_or_moved_something_else_lives_where_they_lived(line: str) -> None:
+    home, others = re.split(" {2,}", line)
+    for said in others.split("|"):
+        lines = [
+            orjson.dumps({"id": 7, "fact": home}),
+            orjson.dumps({"n": 1, "who": "A", "said": said}),
+        ]
+        content = b"\n".join((b"## facts", *lines)).decode()
+        parts = await OfflineInternalModel().fill("## facts", content, SHAPE)
+        found = parts["facts"]["facts"]  # type: ignore[index]
+        assert [each["replaces"] for each in found if each["replaces"]] == [], said
+
+
+@pytest.mark.parametrize("asked", NEWCOMER["ordinary"].strip().splitlines())
+async def test_an_ordinary_question_is_not_taken_for_one_about_us(asked: str) -> None:
+    said = await answer(prompt(asked), "none")
+    assert said in [says["unknown"] for says in SAYS.values()]
+
+
 async def test_a_question_is_open_until_it_is_answered_or_its_answer_is_told() -> None:
     unknown = SAYS["en"]["unknown"]
     said = ["Who am I?", "Ann.", "where is my key", unknown, "Is my cat ill?", unknown]
