@@ -14,13 +14,12 @@ import re
 import signal
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import kill
 from pathlib import Path
-from statistics import median, quantiles
 
 from bot.language.catalogue import Catalogue
 from memory.behaviors.statements import Statement
@@ -106,46 +105,10 @@ class Source:
         """Return whether the file is in this folder of `bot`."""
         return self.path.relative_to(ROOT).parts[1 : 1 + len(folders)] == folders
 
-    @property
-    def package(self) -> str:
-        """`bot`, `memory` or `config`."""
-        return self.path.relative_to(ROOT).parts[0]
-
 
 def product() -> list[Source]:
     paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     return [Source(path) for path in sorted(paths)]
-
-
-def sizes(sources: list[Source]) -> dict[str, object]:
-    """Return how large files and functions are."""
-    written = [source for source in sources if source.lines > 1]
-    functions = [
-        (
-            (function.end_lineno or 0) - function.lineno + 1,
-            f"{source.path.relative_to(ROOT)}:{function.name}",
-        )
-        for source in sources
-        for function in source.functions
-    ]
-    by_package = Counter[str]()
-    for source in sources:
-        by_package["/".join(source.path.relative_to(ROOT).parts[:-1])] += source.lines
-    lines = [source.lines for source in written]
-    return {
-        "files": len(written),
-        "lines": sum(lines),
-        "file_median_p90_longest": _spread(lines),
-        "files_over_250": {
-            str(source.path.relative_to(ROOT)): source.lines
-            for source in written
-            if source.lines > 250
-        },
-        "functions": len(functions),
-        "function_median_p90_longest": _spread([length for length, _ in functions]),
-        "longest_functions": [name for _, name in sorted(functions, reverse=True)[:5]],
-        "lines_by_package": dict(sorted(by_package.items())),
-    }
 
 
 def budgets(sources: list[Source]) -> dict[str, object]:
@@ -301,10 +264,6 @@ async def _signalled(bot: Running, world: World, number: signal.Signals) -> dict
     return trace
 
 
-def _spread(values: list[int]) -> tuple[int, int, int]:
-    return int(median(values)), int(quantiles(values, n=10)[-1]), max(values)
-
-
 def parameters(function: Function) -> int:
     """Count the parameters of a function, `self` and `cls` apart."""
     arguments = function.args
@@ -323,8 +282,7 @@ def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    sources = product()
-    measures = {"budgets": budgets(sources), "paths": asyncio.run(traced_paths()), **sizes(sources)}
+    measures = {"budgets": budgets(product()), "paths": asyncio.run(traced_paths())}
     json.dump(measures, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
