@@ -67,17 +67,18 @@ def as_question(query: str) -> str:
     return query if is_question(query) else f"{query}?"
 
 
-def _finds(*lists: str) -> Callable[[str], bool]:
-    phrases = re.compile(_any_of(*lists))
+def _finds(phrases: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda question: phrases.search(" ".join(words_of(question))) is not None
 
 
-asks_for_all = _finds("asks_all", "asks_summary")
+_ALL, _FIRST = re.compile(_any_of("asks_all", "asks_summary")), re.compile(_any_of("asks_first"))
+_SUMMARY, _WHEN = re.compile(_any_of("asks_summary")), re.compile(_any_of("asks_when"))
+asks_for_all = _finds(_ALL)
 """Whether a question asks for a list, a summary or an order rather than one thing."""
-asks_for_first = _finds("asks_first")
+asks_for_first = _finds(_FIRST)
 """Whether a question asks for the first thing that a person has said."""
-asks_for_summary = _finds("asks_summary")
-asks_when = _finds("asks_when")
+asks_for_summary = _finds(_SUMMARY)
+asks_when = _finds(_WHEN)
 """Whether a question asks for a time or a number."""
 
 

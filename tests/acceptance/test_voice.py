@@ -86,7 +86,7 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
     with_words = await refused(rig, chat, song, "What a song")
     assert with_words == "Nice title.\n\n" + sentence("voice.format")
     assert await refused(rig, chat, Upload(b" ", "", "audio/ogg")) == sentence("voice.silence")
-    talk = await anna.send(chat, "document", Upload(bytes(5 * 2**20), "talk.mp3", "audio/mpeg"))
+    talk = await anna.send(chat, "document", Upload(bytes(20 * 2**20), "talk.mp3", "audio/mpeg"))
     assert (await chat.wait_for_reply(after=talk)).text == sentence("voice.too_long")
     huge = Upload(bytes(20 * 2**20 + 1), "", "audio/ogg")
     assert await refused(rig, chat, huge) == sentence("voice.too_big")
