@@ -136,9 +136,9 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 _GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
     "ATTACHABLE_BEHAVIORS": "name each class in BEHAVIORS, as `package.module:Class@off`",
     "MAX_DOCUMENT_MB": "it is 20 now, as much as Telegram lets bots fetch",
-    "MAX_PENDING_CONVERSATIONS": "it is 10,000 now",
-    "MAX_TURNS_PER_PERSON": "it is 4 now",
-    "REDIS_TLS_VERIFY": "`?ssl_cert_reqs=none` (or `required`) at the end of REDIS_URL says it",
+    "MAX_PENDING_CONVERSATIONS": "the limit is always 10,000 now",
+    "MAX_TURNS_PER_PERSON": "the limit is always 4 now",
+    "REDIS_TLS_VERIFY": "end REDIS_URL with `?ssl_cert_reqs=none` or `required` instead",
     "RICH_MESSAGES": "a feature of yours has `sends_rich=True` for that: docs/features.md",
 }
 """Settings of earlier releases, and what holds in their place."""

@@ -25,7 +25,7 @@ class Reach:
     """The conversations that an operator names; without `targets` all of them.
 
     A target is `private` (all private chats), `groups`, the id of a chat with all its topics, or
-    `<chat id>:<topic id>`. The id of a private chat is that of its person. `off` is none of them.
+    `<chat id>:<topic id>`. The id of a private chat is that of its person. `off` names none.
     """
 
     targets: frozenset[str] = frozenset()

@@ -97,7 +97,7 @@ class DeadLetters:
     async def retry(self, conversation: Scope, id_: str) -> Literal["begun", "later", "nothing"]:
         """Put the messages back into the mailbox and wake the chat up.
 
-        "later": not while its turn is open, or the lease under which it was closed is held.
+        Return "later" while its turn is open, or while the lease that closed it is held.
         """
         # First, so that the sweep finds them after a crash.
         await self._store.client.pipeline([self._store.indexing(conversation)])

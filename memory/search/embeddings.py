@@ -67,9 +67,9 @@ class QuestionVectors:
         self._asked: OrderedDict[tuple[str, str], asyncio.Task[Vectors]] = OrderedDict()
 
     async def vector(self, text: str, compared_with: str, recipe: str) -> "Vectors | None":
-        """Return `(dimensions,)` float32, to be compared with vectors of a fingerprint.
+        """Return the vector of `text`, `(dimensions,)` float32.
 
-        None without a model or with another one, in trouble, or after 2.5 s.
+        None without a model, if its fingerprint is not `compared_with`, in trouble, or after 2.5 s.
         """
         if self.embedder is None or compared_with != fingerprint_of(self.embedder, recipe):
             return None

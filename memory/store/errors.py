@@ -129,7 +129,8 @@ def distrust(error: BaseException | None) -> str:
 def translate(name: str, exc: Exception) -> StoreError:
     """Return our error for one of the SDK's; neither shows what a command carried."""
     if why := distrust(exc):
-        return StoreUnavailable(f"{name}: the server's certificate is not trusted: {why}")
+        hint = " (end REDIS_URL with ?ssl_cert_reqs=none to accept it)" * ("signed" in why)
+        return StoreUnavailable(f"{name}: the server's certificate is not trusted: {why}{hint}")
     text = type(exc).__name__
     if isinstance(
         exc, redis_errors.ConnectionError | redis_errors.TimeoutError | redis_errors.ResponseError

@@ -106,7 +106,7 @@ def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     )
     assert unknown_names(Settings, str(file)) == [
         ("BOT_TOKEN", "did you mean TELEGRAM_BOT_TOKEN?"),  # PROMPT_TOKENS has more letters of it
-        ("MAX_TURNS_PER_PERSON", "remove MAX_TURNS_PER_PERSON: it is 4 now"),
+        ("MAX_TURNS_PER_PERSON", "remove MAX_TURNS_PER_PERSON: the limit is always 4 now"),
         ("OPENAI_URL", "did you mean OPENAI_BASE_URL?"),
     ]
 

@@ -33,8 +33,8 @@ end
 local function is_cut_off(update, at)
   return update and tonumber(update_id) <= tonumber(update) and now - at < request.seen_ms
 end
--- If META was lost (evicted, or deleted by hand) and the streams stay, their numbers go on behind what is stored. Else
--- every commit would be refused for ever.
+-- If META was lost (evicted, or deleted by hand) and the streams stay, new entries get the numbers after the stored ones.
+-- Otherwise Redis would refuse every commit.
 local function number_on()
   local said, learned = last_of(LOG), last_of(RECORDS)
   if said and redis.call('HSETNX', META, 'next_seq', number_of(said)) == 1 then

@@ -126,7 +126,7 @@ local function set_fields(values)
   end
 end
 
--- Returns the last entry of a stream, nil without any, and the number of an entry.
+-- Returns the last entry of a stream, or nil; and the number in an entry's id.
 local function last_of(stream) return redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1] end
 local function number_of(entry) return string.match(entry[1], '^%d+') end
 
