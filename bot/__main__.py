@@ -187,8 +187,7 @@ def _serve(settings: Settings, duty: Duty) -> int:
     if settings.lacks_key():
         log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
     with reporting_errors(settings), redis_address(settings) as redis:
-        app = App(settings, redis, duty=duty)
-        run_loop(run_until_signal(app.run))
+        run_loop(run_until_signal(App(settings, redis, duty=duty).run))
     return 0
 
 

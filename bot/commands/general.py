@@ -104,8 +104,7 @@ class GeneralCommands:
         """
         is_off_record = await self.access.is_off_record(conversation)
         key = "off.new" if is_off_record else "new.done"
-        parts = self.sentences.say(asked.sender.language, key)
-        return Answer(parts, ends_session=True)
+        return Answer(self.sentences.say(asked.sender.language, key), ends_session=True)
 
     async def help(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """List the commands that apply here in three sections, and for operators theirs."""

@@ -192,8 +192,7 @@ def message_of(pressed: ButtonPress) -> IncomingMessage:
 
 async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> bool:
     """Put the message of a press into the mailbox; return whether there was room."""
-    body = to_bytes(message)
-    entry = Entry(message.update_id, message.sender.id, is_alone=True, body=body)
+    entry = Entry(message.update_id, message.sender.id, is_alone=True, body=to_bytes(message))
     try:
         await mailbox.put(here, entry)
     except MailboxFull:

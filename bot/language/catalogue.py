@@ -100,10 +100,9 @@ class Catalogue:
 
 @cache
 def _read(file: Path) -> dict[str, str]:
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))
     return {
         f"{table}.{name}": sentence.strip()
-        for table, sentences in tables.items()
+        for table, sentences in tomllib.loads(file.read_text(encoding="utf-8")).items()
         for name, sentence in sentences.items()
     }
 

@@ -102,8 +102,7 @@ class OpenAIChatModel:
             try:
                 async with time_limit(self.timeout_s):
                     groups = partial(self._groups, request, self.parameters.reasoning, 1)
-                    stream = partial(self._stream, call)
-                    first = reply = await self._served.ask(groups, stream)
+                    first = reply = await self._served.ask(groups, partial(self._stream, call))
                     call.usage += first.usage
                     reasoning = first.usage.reasoning_tokens
                     self._served.reasons |= reasoning > 0

@@ -198,8 +198,7 @@ class PromptAssembler:
         steps_tokens = messages_tokens(self.counter.count, steps)
 
         room = available - memory_limit - message_tokens - steps_tokens
-        selector = BlockWindowMessageSelector(len(dialogue), room, _WINDOW_BLOCK)
-        fitting = selector.select(dialogue)
+        fitting = BlockWindowMessageSelector(len(dialogue), room, _WINDOW_BLOCK).select(dialogue)
         window = tuple(dropwhile(lambda message: message.role == "assistant", fitting))
         memory, used = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
         memory_tokens = self.counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
@@ -208,9 +207,8 @@ class PromptAssembler:
         # A message without an answer is joined to the last one.
         unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
         content = "\n\n".join(filter(None, (memory, unanswered, text)))
-        last = PromptMessage("user", content, pictures=pictures)
         return Prompt(
-            (self._system, *talk, last, *steps),
+            (self._system, *talk, PromptMessage("user", content, pictures=pictures), *steps),
             PromptTokens(
                 *self._sizes,  # system message and tools
                 window=_cost(window),

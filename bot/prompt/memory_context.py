@@ -158,8 +158,7 @@ def _unrepeated(
 
 
 def _says_enough(text: str) -> bool:
-    beginning = words_of(text)[:_MAX_READ_WORDS]
-    return len(asked_terms(beginning, {})) >= _MIN_WORDS
+    return len(asked_terms(words_of(text)[:_MAX_READ_WORDS], {})) >= _MIN_WORDS
 
 
 def _is_alike(words: frozenset[str], others: frozenset[str]) -> bool:

@@ -98,8 +98,7 @@ class WorkLoop:
             return due_in_s
         for due in await self.items.find_due(_MAX_CONCURRENT):
             if due not in self._doing and len(self._doing) < _MAX_CONCURRENT:
-                task = asyncio.create_task(self._serve(*due), name=f"work {due[1]}")
-                self._doing[due] = task
+                self._doing[due] = asyncio.create_task(self._serve(*due), name=f"work {due[1]}")
         return _AGAIN_S
 
     async def _serve(self, conversation: Scope, id_: str) -> None:
@@ -179,8 +178,7 @@ class WorkLoop:
 
     async def _begin_turn(self, taken: TakenWork, message: IncomingMessage, due: float) -> None:
         """Have a turn answer the message of a task, alone; it waits where nothing is kept now."""
-        body = to_bytes(message)
-        entry = Entry(message.update_id, message.sender.id, is_alone=True, body=body)
+        entry = Entry(message.update_id, message.sender.id, is_alone=True, body=to_bytes(message))
         if await self.items.close(taken, due, entry.to_member()):
             log.info("work done", kind=taken.item.kind, outcome="turn")
         else:

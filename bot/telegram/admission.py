@@ -107,5 +107,4 @@ class Admission:
 
 def is_own_right(message: IncomingMessage) -> bool:
     """Return whether a message is about what is stored of its sender, which is always answered."""
-    is_command = message.kind == "command" and message.command in _OWN_RIGHTS
-    return is_command and not message.is_group
+    return message.kind == "command" and message.command in _OWN_RIGHTS and not message.is_group

@@ -220,8 +220,7 @@ class Intake:
         try:
             return await self.act_immediately(update)
         except (StoreRefused, *DECLINED) as error:
-            reason = type(error).__name__
-            log.warning("update dropped", update=update.update_id, reason=reason)
+            log.warning("update dropped", update=update.update_id, reason=type(error).__name__)
         except (StoreError, TelegramError, TimeoutError):
             raise
         except Exception:  # the outer fence: an error of ours, which a retry would not mend

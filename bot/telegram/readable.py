@@ -62,8 +62,7 @@ def readable_press(sent: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: sent.get(name) for name in ("id", "data")}
     kept |= {"chat_instance": "", "from": _person(sent["from"])}
     if under := sent.get("message"):
-        chat = _only(under["chat"], _CHAT)
-        kept["message"] = {**_only(under, _UNDER_PRESS), "chat": chat}
+        kept["message"] = {**_only(under, _UNDER_PRESS), "chat": _only(under["chat"], _CHAT)}
     return kept
 
 

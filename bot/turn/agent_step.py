@@ -170,8 +170,7 @@ class AgentStep:
             log.warning("answer cut", chars=len(text))
             parts = with_line(parts, *say("error.too_long_answer"))
 
-        said = f"{request.message.text}\n{text}"
-        writes, learned, aged = await _wanted(context, said)
+        writes, learned, aged = await _wanted(context, f"{request.message.text}\n{text}")
         whole = self._with_lines(request, parts, below, writes)
         # A rich message has only the text, so no line and no button may stand below it.
         is_rich = self.sends_rich and is_whole and whole == parts and not request.run.before

@@ -210,8 +210,7 @@ class CommandStep:
         last = request.last
         if not (is_own_right(last) or await self.admission.admits(last)):
             log.info("message of a stranger refused", user=last.sender.id)
-            refusal = notice(request, self.sentences, "error.not_served")
-            return replace(refusal, is_unread=True)
+            return replace(notice(request, self.sentences, "error.not_served"), is_unread=True)
         if last.kind == "command":
             answer = await self.answer_command(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)

@@ -179,8 +179,7 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
         elif stored and not stored.is_refused:
             question = _question(history, stored)
             question = _untrusted_of_others(question, request) if question else None
-            message = _untrusted_of_others(stored, request)
-            found.append(RepliedTo(message, question, target.quote))
+            found.append(RepliedTo(_untrusted_of_others(stored, request), question, target.quote))
     return tuple(found)
 
 

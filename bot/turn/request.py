@@ -65,8 +65,7 @@ class Request:
     @property
     def is_sticker(self) -> bool:
         """Whether all files are stickers, whose emoji says enough."""
-        names = {each.file.name for each in self.updates if each.file}
-        return names == {STICKER_FILE}
+        return {each.file.name for each in self.updates if each.file} == {STICKER_FILE}
 
     @property
     def to(self) -> Destination:

@@ -104,8 +104,7 @@ class RevisionStep:
             # Still here: the question is being erased, so it is only reworded.
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
-        replaced = Replaced((), (), seqs)
-        entry = _change(request, edit.sender.id, replace(edit, replaced=replaced))
+        entry = _change(request, edit.sender.id, replace(edit, replaced=Replaced((), (), seqs)))
         await self.memory.forgetting.rewrite(here, edited, seqs, entry)
         raise LeaseLost(here.tag)
 
@@ -114,15 +113,13 @@ class RevisionStep:
         question = history.last_user_message
         if question is None or question.seq in history.hidden:  # a deleted fact would come back
             return None
-        asker = asker_of(request.last, self.chat)
-        if not await may_change(asker, [question.sender_id]):
+        if not await may_change(asker_of(request.last, self.chat), [question.sender_id]):
             is_anonymous = request.last.is_anonymous_admin
             key = "error.anonymous_admin" if is_anonymous else "retry.not_yours"
             return notice(request, self.sentences, key)
         if refusal := await self.quota.answer(request, history):
             return refusal
-        exchange = _exchange_of(question, history)
-        await self._answer_again(request, history.conversation, exchange)
+        await self._answer_again(request, history.conversation, _exchange_of(question, history))
         return None
 
     async def _ask_again(self, request: Request, history: ChatHistory) -> Outbox | None:

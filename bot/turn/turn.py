@@ -71,8 +71,7 @@ class TurnRunner:
             if is_given_up(opened):
                 outbox = await self.give_up(opened)
                 # The notice replaces the reply, so nothing of the reply counts as sent.
-                given_up = replace(opened, sending=0, sent=())
-                return await self._close(given_up, outbox, began)
+                return await self._close(replace(opened, sending=0, sent=()), outbox, began)
             request = unpack(opened, self.histories.tokens)
             if (session := opened.off_record) and not request.uses_memory:
                 said = () if request.last.begins_session else session.said
@@ -186,8 +185,7 @@ class TurnRunner:
             # A task ends with its chat, like other due work: nobody would see its answer.
             id_, _ = due_task(request.last.update_id, time.time())
             task = WorkItem(request.last.sender.id, "", id=id_)
-            work = WorkChanges(cancelled=[task]).encode()
-            closing = Closing(outbox.ends_session, work=work)
+            closing = Closing(outbox.ends_session, work=WorkChanges(cancelled=[task]).encode())
         if not request.message.text or outbox.is_unread:
             return [], closing
         if outbox.is_refused:
@@ -274,8 +272,7 @@ class GiveUp:
             label = self.sentences.text(last.sender.language, "buttons.again")
             question = Question("letter", last.sender.id, f"{opened.id},{last.sender.id}")
             button = Button(label, f"letter:{question.nonce}")
-            asking = with_buttons(outbox.parts, button, question=question)
-            outbox = replace(outbox, parts=asking)
+            outbox = replace(outbox, parts=with_buttons(outbox.parts, button, question=question))
         letter, notice = replace(opened, entries=entries), outbox.to_bytes()
         await self.letters.set_aside(letter, error, notice, outbox.questions, is_kept=is_kept)
         self.observe(GaveUp(error))

@@ -94,8 +94,7 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
         first, *others = dict.fromkeys((arguments.id, *arguments.others))
         changed = [await _changeable(scopes, each, context) for each in (first, *others)]
         text = "\n".join(fact.text for fact in changed)
-        write = ForgetRecord(first, others=tuple(others), old_text=text)
-        if not _noted(context, write, facts):
+        if not _noted(context, ForgetRecord(first, others=tuple(others), old_text=text), facts):
             return f"Forgotten: {text}"
         return (_NOT_YET if not others else _NOT_YET_ALL).format("forgotten")
 

@@ -251,8 +251,7 @@ def merged_domain(model: type[KnowledgeBase], state: str, update: str) -> str:
     """
     if model.OPERATORS is None:
         raise DomainRefused("there is no `domain` here")
-    new = _with_domain(read(model, state), _object(update))
-    return bounded(new).model_dump_json()
+    return bounded(_with_domain(read(model, state), _object(update))).model_dump_json()
 
 
 def bounded(state: KnowledgeBase) -> KnowledgeBase:

@@ -104,8 +104,7 @@ class RunningState(LearningBehavior):
         if scope_memory.state:
             return
         with suppress(NotWritten):  # the scope was written or erased in between
-            state = State(named.model_dump_json())
-            await self._scopes.write(scope_memory, Write(fields=[state]))
+            await self._scopes.write(scope_memory, Write(fields=[State(named.model_dump_json())]))
         # Read it again, so that this turn already knows the names.
         await self._scopes.read(call_context.conversation)
 

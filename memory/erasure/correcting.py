@@ -57,8 +57,7 @@ class Correcting:
             # Hide first, so that after a crash the fact is still there to be deleted.
             await self._hide_sources(fact)
             seqs = _by_conversation(fact).get(conversation, ())
-            chain = facts_behind(facts, fact)
-            await self._drop_items(chain)
+            await self._drop_items(facts_behind(facts, fact))
             return Revision(records=chain_of(facts, fact))
 
         erased = await self.scopes.update(scope, decide)
@@ -294,5 +293,4 @@ def _by_conversation(*facts: Fact) -> dict[Scope, list[int]]:
 
 def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:
     """Return the names of the states of operators' behaviors that contain a word of `gone`."""
-    states = here.all(BehaviorState)
-    return [each.name for each in states if not stems(each.text).isdisjoint(gone)]
+    return [each.name for each in here.all(BehaviorState) if not stems(each.text).isdisjoint(gone)]

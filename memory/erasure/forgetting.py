@@ -122,8 +122,7 @@ class Forgetting:
         # The turns of tasks repeat what was said before: they go up to when the erasure began.
         kinds = ("forgotten_until", "forgotten_tasks")
         until = [f"{kind}:{sender}" for kind in kinds for sender in senders]
-        names = (*until, "cut_update", "cut_at", *cuts)
-        found = await self.store.read_meta(conversation, *names)
+        found = await self.store.read_meta(conversation, *(*until, "cut_update", "cut_at", *cuts))
         forgotten = {name: float(at or 0) for name, at in zip(until, found, strict=False)}
         for each in messages:
             for kind in kinds if each.is_task else kinds[:1]:

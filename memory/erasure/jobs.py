@@ -135,8 +135,7 @@ class Jobs:
                 if before is not None and conversation.is_conversation:
                     await before(conversation)
                 if conversation.topic_id:
-                    topic_name = self.store.keys.topic_name(conversation)
-                    await self.store.client.call("DEL", topic_name)
+                    await self.store.client.call("DEL", self.store.keys.topic_name(conversation))
                 cut = (str(job.cut_update), job.cut_at)
                 receipt = await self.forgetting.scopes.wipe(conversation, job.id, *cut)
             if receipt.left:

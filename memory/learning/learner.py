@@ -235,8 +235,7 @@ class ConversationLearner:
             return rests_s
         if failures:
             pause_s = pause_after(pause.failures)
-            again_at = progress.now + pause_s
-            longer = replace(pause, failures=pause.failures + 1, again_at=again_at)
+            longer = replace(pause, failures=pause.failures + 1, again_at=progress.now + pause_s)
             await self._scopes.write(progress.here, Write(fields=[longer]))
             return pause_s
         if pause.name in progress.here.fields:

@@ -88,8 +88,7 @@ def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> l
         ended = following.fact_id if isinstance(following, Ended) else 0
         source = fact.sources[0]
         of_fact = {name: getattr(fact, name) for name in _OF_FACT}
-        asker = source.sender_id
-        write = Remember(fact.text, ended, asks_first=True, sender_id=asker, **of_fact)
+        write = Remember(fact.text, ended, asks_first=True, sender_id=source.sender_id, **of_fact)
         # One second between two cards keeps them in order.
         expires_at = now + _CARD_WAITS_S + len(cards)
         cards.append(WaitingWrite(token_urlsafe(12), source.seq, expires_at, UNASKED, write))
@@ -107,8 +106,7 @@ def remembered(
     source = Source(here.scope.tag, seq, here.source_epoch, write.sender_id)
     known = known_facts(facts, here)
     replaced = next((fact for fact in known if fact.id == write.replaces), None)
-    of_fact = {name: getattr(write, name) for name in _OF_FACT}
-    new = Fact(0, write.text, (source,), now, **of_fact)
+    new = Fact(0, write.text, (source,), now, **{name: getattr(write, name) for name in _OF_FACT})
     if replaced is None:
         return [new]
     return [new.in_place_of(replaced), Ended(write.replaces, now, THE_ONE_BEFORE)]

@@ -120,8 +120,7 @@ class TurnStore:
         request = {"nonce": token_hex(16), "wake_up": wake_up, **self._begin_fields(cursor)}
         if token:
             request["token"] = token
-        acquire = self._store.call("acquire", conversation, request)
-        calls = [acquire]
+        calls = [self._store.call("acquire", conversation, request)]
         if (person := conversation.facts_scope) != conversation:  # a private chat
             facts_request = {"cursor": (cursor.facts or Cursor()).of_records, "max": self._tail}
             calls.append(self._store.call("read_scope", person, facts_request))

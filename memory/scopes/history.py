@@ -250,8 +250,7 @@ class ChatHistory:
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
     ) -> Message:
         """Append a person's message, as a new exchange; raise `LeaseLost` after an erasure."""
-        said = Message(0, 0, "user", text, sent_at, sender_id, sender_name)
-        return await self._append(said)
+        return await self._append(Message(0, 0, "user", text, sent_at, sender_id, sender_name))
 
     async def append_assistant_message(self, text: str, sent_at: float) -> Message:
         """Append a reply to the newest exchange; raise `LeaseLost` after an erasure."""

@@ -201,8 +201,7 @@ class HybridIndex:
         if not self._is_sure(self._lexical.scores(question), self._weights.floor_of_lists):
             return []
         density = self._lexical.density()
-        is_told = allowed & (self._prior.view == 0)
-        return _best(is_told, k, np.arange(len(self)), density, density)
+        return _best(allowed & (self._prior.view == 0), k, np.arange(len(self)), density, density)
 
     def _is_sure(self, found: LexicalScores, floor: float) -> bool:
         """Return whether the words of a question are evidence enough without a vector."""

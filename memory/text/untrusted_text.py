@@ -102,8 +102,7 @@ def shown(text: str) -> str:
 
     Joiners stay only where they change how a letter or an emoji looks.
     """
-    seen = _INVISIBLE_TO_PEOPLE.sub("", visible(text))
-    return "".join(filter(_is_seen, seen))
+    return "".join(filter(_is_seen, _INVISIBLE_TO_PEOPLE.sub("", visible(text))))
 
 
 def escaped(text: str) -> str:

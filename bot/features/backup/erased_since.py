@@ -44,8 +44,7 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
     left = _without_records(left, taken.records)
     left = replace(left, learned=learned, work=_work(left, taken, erasures, now))
     if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
-        newest = int(stored.meta.get(b"next_seq", 0))
-        mark = Watermark(STATE_LEARNER, max(0, newest - tail))
+        mark = Watermark(STATE_LEARNER, max(0, int(stored.meta.get(b"next_seq", 0)) - tail))
         marked = {**learned, mark.name.encode(): mark.stored.encode()}
         left = replace(left, learned=marked, is_due=True)
     return left

@@ -31,8 +31,7 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 
 
 def _chapters(book: zipfile.ZipFile) -> Iterator[str]:
-    container = _xml(book.read(_CONTAINER))
-    package_name = container.find(".//{*}rootfile").get("full-path")
+    package_name = _xml(book.read(_CONTAINER)).find(".//{*}rootfile").get("full-path")
     package = _xml(book.read(package_name))
     listed = package.iterfind("{*}manifest/{*}item")
     pages = (item for item in listed if item.get("media-type") in _PAGES)

@@ -35,8 +35,7 @@ class DocumentSettings(Settings):
     @property
     def namespaces(self) -> tuple[str, ...]:
         """The names in `document_namespaces`, without the chats in which they are read."""
-        names = (each.partition("@")[0] for each in self.document_namespaces)
-        return tuple(dict.fromkeys(names))
+        return tuple(dict.fromkeys(each.partition("@")[0] for each in self.document_namespaces))
 
 
 SETTINGS = DocumentSettings

@@ -221,8 +221,7 @@ def _facts_of(file: SentFile, content: bytes, at: float) -> dict[str, Any] | Non
     is_export = head.startswith((b"PK\x03\x04", b"[", b"{"))
     listed = file.pasted
     if not listed and file.name.lower().endswith(_LIST_SUFFIXES):
-        is_asked = bool(file.nonce or file.read_as) and not is_export
-        listed = list_in(content, is_asked=is_asked)
+        listed = list_in(content, is_asked=bool(file.nonce or file.read_as) and not is_export)
     if listed:
         return read_list(listed, at)
     if is_export:

@@ -158,8 +158,7 @@ def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> P
             links.append(Entity("text_link", begins, utf16_length(title), url))
         elif part.quote:
             buttons.append(Button(f"↗ {number}", f"{_VERB}:{hit.seq}"))
-    rows = (tuple(buttons),) if buttons else ()
-    return Part(text.rstrip(), tuple(links), rows, is_silent=True)
+    return Part(text.rstrip(), tuple(links), (tuple(buttons),) if buttons else (), is_silent=True)
 
 
 def _has_format(part: Part, passage: str) -> bool:

@@ -98,8 +98,7 @@ class DueReminders:
         keys = ["reminders.late"] * (now - due > _LATE_S) + ["reminders.task_done"]
         moment = self._sentences.local(language, due, item.zone)
         line = self._sentences.say(language, *keys, text=item.text, **moment)
-        label = self._sentences.text(language, "buttons.stop_task")
-        row = (Button(label, f"{STOP}:{item.id}"),)
+        row = (Button(self._sentences.text(language, "buttons.stop_task"), f"{STOP}:{item.id}"),)
         return Below(with_buttons(line, *row) if item.rule else line)
 
     async def finish(self, request: Request, outbox: Outbox) -> Outbox:

@@ -138,8 +138,7 @@ class UsageCommand:
         second = together({each: sums[each] for each in sums if each.is_second}).total
         internal = _of_kind(sums, "internal").total
         for key, tokens in (("learning_share", internal), ("second_share", second)):
-            percent = round(100 * tokens / total, 1)
-            yield self._text(language, f"usage.{key}", percent=percent)
+            yield self._text(language, f"usage.{key}", percent=round(100 * tokens / total, 1))
         if heard_s := _of_kind(sums, HEARD).reasoning:
             yield self._text(language, "usage.heard", minutes=-(-heard_s // 60))
         if spoken := _of_kind(sums, SPOKEN).reasoning:
