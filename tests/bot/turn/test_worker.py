@@ -176,10 +176,12 @@ class Rig:
         self.worker = TurnWorker(self.ready_queue, queue, histories, permits, run, max_turns=2)
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
-        """Let the worker read wake-ups while the block lasts; turns may outlast the block."""
+    async def listening(self, *updates: int) -> AsyncIterator[None]:
+        """Let the worker read wake-ups, first of these updates; turns may outlast the block."""
         running = asyncio.create_task(self.worker.run())
         try:
+            for update_id in updates:
+                await put(self.memory, update_id)
             yield
         finally:
             running.cancel()
@@ -187,10 +189,10 @@ class Rig:
                 await running
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
-        """Let the worker run while the block lasts; cancel its turns at the end."""
+    async def working(self, *updates: int) -> AsyncIterator[None]:
+        """Let the worker run and work on these updates; cancel its turns at the end."""
         try:
-            async with self.listening():
+            async with self.listening(*updates):
                 yield
         finally:
             await self.worker.stop(grace_s=0)
@@ -231,8 +233,7 @@ def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
 
 
 async def test_an_ended_worker_leaves_no_wake_up_no_lease_and_no_consumer(rig: Rig) -> None:
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.until_acknowledged(1)
         assert await rig.ready_queue.count_consumers(60_000) == 1
     assert await rig.ready_queue.count_consumers(60_000) == 0
@@ -242,8 +243,7 @@ async def test_an_ended_worker_leaves_no_wake_up_no_lease_and_no_consumer(rig: R
 
 async def test_a_slow_conversation_does_not_delay_another(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.runner.begun(1)
         await put(rig.memory, 2, GROUP)
         await rig.until_acknowledged(1)
@@ -284,8 +284,7 @@ async def test_what_only_has_to_be_sent_does_not_wait_for_a_persons_answers(rig:
 
 async def test_messages_of_a_conversation_are_answered_in_order(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.runner.begun(1)
         for update_id in (2, 3):
             await put(rig.memory, update_id)
@@ -297,8 +296,7 @@ async def test_messages_of_a_conversation_are_answered_in_order(rig: Rig) -> Non
 
 async def test_a_new_wake_up_of_a_held_conversation_goes_and_the_holders_stays(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.runner.begun(1)
         await rig.memory.mailbox.wake(HERE)
         await rig.until_acknowledged(1)
@@ -341,8 +339,7 @@ async def test_a_wake_up_stays_if_the_holder_of_the_lease_has_lost_its_own(rig: 
 
 async def test_a_turn_longer_than_a_lease_keeps_its_lease_and_its_wake_up(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         turn = await rig.runner.begun(1)
         await rig.ready_queue.until(lambda: rig.ready_queue.renewals >= 6)
         gate.opened.set()
@@ -358,8 +355,7 @@ async def test_a_wake_up_is_renewed_during_many_turns_that_are_short(rig: Rig) -
         return await rig.runner.close(turn)
 
     rig.runner.script = [brief]
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.until_acknowledged(1)
     assert rig.ready_queue.acknowledged[0].deliveries == 1
 
@@ -373,8 +369,7 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
         return await rig.runner.close(turn)
 
     rig.runner.script = [refused]
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.until_acknowledged(1)
     first, second = rig.runner.turns
     assert (first.lease.erasure, second.lease.erasure) == ("0", "1")
@@ -425,8 +420,7 @@ async def test_a_late_answer_to_a_commit_loses_no_lease(valkey: str, tokens: Tok
     client = await SlowToAnswerCommits.open(valkey)
     rig = Rig(Memory(client, 42, tokens, None, OPTIONS))
     with capture_logs() as log:
-        async with rig.working():
-            await put(rig.memory, 1)
+        async with rig.working(1):
             await rig.until_acknowledged(1)
     assert (await texts(rig.memory), log) == (["text 1", "yes"], [])
     await client.close()
@@ -434,8 +428,7 @@ async def test_a_late_answer_to_a_commit_loses_no_lease(valkey: str, tokens: Tok
 
 async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.runner.begun(1)
         await put(rig.memory, 2)
         request = {"receipt": "receipt", "last_update": "1", "until": 0, "ttl_s": 86_400}
@@ -454,8 +447,7 @@ async def test_a_turn_that_could_not_reach_the_store_goes_on_once_before_its_lea
         raise StoreUnavailable("away")
 
     rig.runner.script = [fail, fail]
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         first, again, turn = [await rig.runner.begun(number) for number in (1, 2, 3)]
         await rig.until_acknowledged(1)
     assert again.lease.token != first.lease.token
@@ -472,8 +464,7 @@ async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(
 
     monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     rig.runner.script = [fail, fail]
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         turn = await rig.runner.begun(3)
         await rig.until_acknowledged(1)
     assert (turn.attempts, turn.failures, turn.error) == (3, 2, "ValueError")
@@ -490,8 +481,7 @@ async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next
 
     monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     rig.runner.script = [fail_late]
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         turn = await rig.runner.begun(2)
         await rig.until_acknowledged(1)
     assert (turn.id, turn.attempts, turn.failures) == ("2", 1, 0)
@@ -499,8 +489,7 @@ async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next
 
 async def test_a_stopping_worker_finishes_its_turn_and_hands_over_the_next_one(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.listening():
-        await put(rig.memory, 1)
+    async with rig.listening(1):
         await rig.runner.begun(1)
         await put(rig.memory, 2)
     stopping = asyncio.create_task(rig.worker.stop(grace_s=10))
@@ -512,8 +501,7 @@ async def test_a_stopping_worker_finishes_its_turn_and_hands_over_the_next_one(r
 
 async def test_a_turn_cancelled_by_a_stop_does_not_count_as_an_attempt(rig: Rig) -> None:
     gate = rig.gate()
-    async with rig.listening():
-        await put(rig.memory, 1)
+    async with rig.listening(1):
         await rig.runner.begun(1)
     await rig.worker.stop(grace_s=0)
     assert gate.was_cancelled.is_set()
@@ -534,8 +522,7 @@ async def test_a_worker_cancelled_while_it_takes_a_lease_keeps_its_wake_up_pendi
         await asyncio.Event().wait()
 
     monkeypatch.setattr(rig.memory.turns, "acquire", unanswered)
-    async with rig.listening():
-        await put(rig.memory, 1)
+    async with rig.listening(1):
         await taken.wait()
     await rig.worker.stop(grace_s=0)
     assert (await rig.wake_ups(), await rig.waiting()) == (1, 1)
@@ -554,8 +541,7 @@ async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
 
     monkeypatch.setattr(rig.ready_queue, "read", fail_first)
     monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
-    async with rig.working():
-        await put(rig.memory, 1)
+    async with rig.working(1):
         await rig.until_acknowledged(1)
     assert failures == []
 
@@ -633,8 +619,7 @@ async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
     rig.memory.turns._times = QUICKLY
     rig.gate(), rig.gate()
     nonce = await rig.memory.questions.ask(HERE, "clear", ANN)
-    async with rig.listening():
-        await put(rig.memory, 1)
+    async with rig.listening(1):
         await rig.runner.begun(1)
         await put(rig.memory, 2)
         await rig.runner.begun(2)

@@ -26,6 +26,7 @@ from memory.search.question import (
     tells_time,
 )
 from memory.search.words import slips_of, words_of
+from tests.memory.search.conversations import index_of
 from tests.work import calls
 
 TIMES = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
@@ -98,26 +99,29 @@ def test_times_and_numbers_in_a_text_are_recognised(text: str) -> None:
     assert not any(map(tells_time, words_of("My cat. Моя кошка. 我的猫。 J'ai été. Sei.")))
 
 
+SOUPS = [IndexRecord(f"Good soup number{row}", row) for row in range(40)]
+
+
+def conversation(*said: tuple[date, str]) -> HybridIndex:
+    return index_of([IndexRecord(text, row, said_on=day) for row, (day, text) in enumerate(said)])
+
+
 def test_what_was_said_in_the_month_of_the_question_comes_first() -> None:
-    index = HybridIndex()
-    for row, month in enumerate((3, 5, 6, 9)):
-        index.extend([IndexRecord("We sailed the boat", row, said_on=date(2026, month, 2))])
+    index = conversation(*((date(2026, month, 2), "We sailed the boat") for month in (3, 5, 6, 9)))
     found = [hit.row for hit in index.search("Where did the boat sail in May?", None, 4)]
     assert found[0] == 1
 
 
 def test_a_message_with_a_number_comes_first_if_one_is_asked_for() -> None:
-    index = HybridIndex()
-    for row, text in enumerate(("My boats are red", "I own 3 boats", "I wash my boats")):
-        index.extend([IndexRecord(text, row)])
+    said = ("My boats are red", "I own 3 boats", "I wash my boats")
+    index = index_of([IndexRecord(text, row) for row, text in enumerate(said)])
     assert index.search("How many boats do I have?", None, 3)[0].row == 1
     assert index.search("Who has boats?", None, 3)[0].row == 0
 
 
 def test_answers_of_the_assistant_gain_if_a_summary_is_asked_for() -> None:
-    index = HybridIndex()
-    index.extend([IndexRecord("My boat needs a new sail", 0)])
-    index.extend([IndexRecord("Your boat needs a sail and paint", 0, by_assistant=True)])
+    own = IndexRecord("My boat needs a new sail", 0)
+    index = index_of([own, IndexRecord("Your boat needs a sail and paint", 0, by_assistant=True)])
 
     def lead(question: str) -> float:
         hits = {hit.row: hit.score for hit in index.search(question, None, 2)}
@@ -127,10 +131,8 @@ def test_answers_of_the_assistant_gain_if_a_summary_is_asked_for() -> None:
 
 
 def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
-    index = HybridIndex()
-    index.extend([IndexRecord("Where does your sister live now?", 0)])
-    index.extend([IndexRecord("By the sea", 0)])
-    index.extend([IndexRecord("Where does your sister live now?", 1)])
+    asked = "Where does your sister live now?"
+    index = index_of([IndexRecord(asked, 0), IndexRecord("By the sea", 0), IndexRecord(asked, 1)])
     index.extend([IndexRecord("By the sea", 1, by_assistant=True)])
     hits = {hit.row: hit.lexical for hit in index.search("My sister?", None, 4)}
     assert hits[1] > hits[3]
@@ -138,20 +140,14 @@ def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
 
 
 def test_a_short_text_that_asks_nothing_finds_only_what_has_its_rarest_word() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord(f"Good soup number{row}", row)])
-    index.extend([IndexRecord("Four nights at sea", 40)])
-    index.extend([IndexRecord("And then?", 40)])
+    index = index_of([*SOUPS, IndexRecord("Four nights at sea", 40), IndexRecord("And then?", 40)])
     assert [hit.row for hit in index.search("Good nights", None, 9)] == [40]
     assert [hit.row for hit in index.search("Was it a good night?", None, 9)] == [40, 41]
 
 
 def test_weak_evidence_without_vectors_needs_a_rare_word() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord(f"Soup for {row} days", row)])
-    index.extend([IndexRecord("A goat", 40)])
+    soups = [IndexRecord(f"Soup for {row} days", row) for row in range(40)]
+    index = index_of([*soups, IndexRecord("A goat", 40)])
     assert index.search("How many days has winter on Jupiter and Saturn?", None, 9) == []
     index.extend([IndexRecord("Bruce, obviously", 40)])
     found = index.search("Has the goat seen days on Jupiter and Saturn?", None, 9)
@@ -159,19 +155,14 @@ def test_weak_evidence_without_vectors_needs_a_rare_word() -> None:
 
 
 def test_a_part_of_a_compound_finds_the_compound() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord(f"Die Suppe Nummer {row} war gut", row)])
-    index.extend([IndexRecord("Der Garagenschlüssel hängt bei Familie Wessel", 40)])
+    soups = [IndexRecord(f"Die Suppe Nummer {row} war gut", row) for row in range(40)]
+    index = index_of([*soups, IndexRecord("Der Garagenschlüssel hängt bei Familie Wessel", 40)])
     assert index.search("Wo ist der Schlüssel?", None, 3)[0].row == 40
     assert index.search("Wo ist die Schlüsselkiste?", None, 3) == []
 
 
 def test_a_word_with_a_slip_or_in_another_spelling_finds_the_word_that_is_meant() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord(f"Good soup number{row}", row)])
-    index.extend([IndexRecord("Marisa's favorite colour is teal", 40)])
+    index = index_of([*SOUPS, IndexRecord("Marisa's favorite colour is teal", 40)])
     for asked in ("What is my favourite color?", "Who likes taels and faovrites?"):
         assert index.search(asked, None, 3)[0].row == 40
     assert index.search("Who is Marina?", None, 3) == []
@@ -185,20 +176,15 @@ def test_an_unknown_word_is_looked_for_in_bounded_time_however_large_the_vocabul
 
 
 def test_two_frequent_words_that_few_records_share_are_evidence_too() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord("The room is red" if row % 2 else "Wim sings", row)])
+    others = ["The room is red", "Wim sings"] * 20
+    index = index_of([IndexRecord(text, row) for row, text in enumerate(others)])
     index.extend([IndexRecord("Teodor moved into Wim's room", 40)])
     assert [hit.row for hit in index.search("Who lives in Wim's room?", None, 9)] == [40]
 
 
 def test_without_vectors_the_rare_words_of_the_best_hit_search_again() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord(f"Good soup number{row}", row)])
     first = "My apprentice is called Joaquín"
-    index.extend([IndexRecord(first, 40)])
-    index.extend([IndexRecord("Joaquín went to Murano", 41)])
+    index = index_of([*SOUPS, IndexRecord(first, 40), IndexRecord("Joaquín went to Murano", 41)])
     hits = index.search("Who is my apprentice?", None, 9)
     assert [hit.row for hit in hits] == [40]
     assert [hit.row for hit in index.related(hits, 5, None, first)] == [41]
@@ -206,12 +192,9 @@ def test_without_vectors_the_rare_words_of_the_best_hit_search_again() -> None:
 
 
 def test_a_list_is_filled_up_with_statements_of_rare_words() -> None:
-    index = HybridIndex()
-    for row in range(40):
-        index.extend([IndexRecord(f"Good soup number {row % 4}", row)])
-    index.extend([IndexRecord("The museum in Bonn was open", 40)])
-    index.extend([IndexRecord("Half of the Prado is closed", 41)])
-    index.extend([IndexRecord("What is the Rijksmuseum?", 42)])
+    soups = [f"Good soup number {row % 4}" for row in range(40)]
+    said = "The museum in Bonn was open", "Half of the Prado is closed", "What is the Rijksmuseum?"
+    index = index_of([IndexRecord(text, row) for row, text in enumerate([*soups, *said])])
     index.extend([IndexRecord("Visit the Albertina", 43, by_assistant=True)])
     allowed = np.ones(44, np.bool_)
     hits = index.search("Which museums have I seen?", None, 2)
@@ -252,13 +235,6 @@ def test_a_season_that_is_not_over_is_not_the_last_one() -> None:
 def test_days_may_be_counted_from_what_happened(question: str, anchor: object) -> None:
     assert anchored(question) == anchor
     assert relative_periods(question, TODAY) == []
-
-
-def conversation(*said: tuple[date, str]) -> HybridIndex:
-    index = HybridIndex()
-    for number, (day, text) in enumerate(said):
-        index.extend([IndexRecord(text, number, said_on=day)])
-    return index
 
 
 def test_what_was_said_then_comes_first() -> None:
