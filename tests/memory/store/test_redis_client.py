@@ -10,6 +10,7 @@ import pytest
 
 from memory.store import client as redis_client
 from memory.store.client import MAX_BLOCK_MS, SOCKET_TIMEOUT_S, RedisClient, published
+from memory.store.commands import Command
 from memory.store.errors import StoreRefused, StoreUnavailable
 from memory.store.store import stream_entries
 from tests.valkey import ValkeyServer, opened
@@ -193,34 +194,22 @@ async def test_waiting_pipelines_share_a_round_trip(busy: RedisClient, store: Re
     assert busy.round_trips == before + 1
 
 
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [(("INCR", "text"), StoreRefused), (("SET", "k", "half: \ud83d"), UnicodeEncodeError)],
+    ids=["refused", "not encoded"],
+)
 async def test_an_error_in_a_shared_round_trip_is_raised_only_for_its_caller(
-    busy: RedisClient, store: RedisClient
+    busy: RedisClient, store: RedisClient, command: Command, error: type[Exception]
 ) -> None:
     await store.call("SET", "text", "no number")
-    first, refused, last = await _waiting(
-        busy.pipeline([("GET", "text")]),
-        busy.pipeline([("INCR", "text")]),
-        busy.pipeline([("STRLEN", "text")]),
-    )
+    calls: list[Command] = [("GET", "text"), command, ("STRLEN", "text")]
+    first, refused, last = await _waiting(*(busy.pipeline([each]) for each in calls))
     await store.call("RPUSH", "list", "item")
     assert await first == [b"no number"]
-    with pytest.raises(StoreRefused):
+    with pytest.raises(error):
         await refused
     assert await last == [9]
-
-
-async def test_a_command_that_cannot_be_encoded_does_not_fail_the_others(
-    busy: RedisClient, store: RedisClient
-) -> None:
-    first, halved, last = await _waiting(
-        busy.pipeline([("INCR", "n")]),
-        busy.pipeline([("SET", "k", "half an emoji: \ud83d")]),
-        busy.pipeline([("INCR", "n")]),
-    )
-    await store.call("RPUSH", "list", "item")
-    assert [await first, await last] == [[1], [2]]
-    with pytest.raises(UnicodeEncodeError):
-        await halved
 
 
 @pytest.mark.parametrize(

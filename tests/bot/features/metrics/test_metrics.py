@@ -1,6 +1,7 @@
 """`/metrics` is shown to the right callers, and counts what happens."""
 
 from dataclasses import replace
+from typing import Any
 
 import httpx2
 import pytest
@@ -60,25 +61,19 @@ async def test_the_page_is_for_callers_with_the_token_or_without_one_for_this_ma
     assert answer.status_code == status
 
 
+PROXIES = "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"
+
+
 @pytest.mark.parametrize(
-    "header", ["X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"]
+    "how", [{"on_platform": True}, *({"forwarded": header} for header in PROXIES)], ids=str
 )
-async def test_a_call_through_a_proxy_here_is_not_local(memory: Memory, header: str) -> None:
+async def test_through_a_proxy_here_and_on_a_platform_the_page_needs_a_token(
+    memory: Memory, how: dict[str, Any]
+) -> None:
     """Heroku's router appends the real address to the header that the caller sent."""
-    answer = await page(memory, Metrics(), None, host="127.0.0.1", forwarded=header)
+    answer = await page(memory, Metrics(), None, host="127.0.0.1", **how)
     assert answer.status_code == 403
-    known = await page(
-        memory, Metrics(), "s3cret", host="127.0.0.1", forwarded=header, bearer="s3cret"
-    )
-    assert known.status_code == 200
-
-
-async def test_on_a_platform_the_page_needs_a_token(memory: Memory) -> None:
-    answer = await page(memory, Metrics(), None, host="127.0.0.1", on_platform=True)
-    assert answer.status_code == 403
-    known = await page(
-        memory, Metrics(), "s3cret", host="10.0.0.1", bearer="s3cret", on_platform=True
-    )
+    known = await page(memory, Metrics(), "s3cret", host="127.0.0.1", bearer="s3cret", **how)
     assert known.status_code == 200
 
 

@@ -39,21 +39,16 @@ async def answer(context: AgentContext) -> FinishAction:
     return FinishAction("A boat.")
 
 
-async def test_a_description_is_kept_beside_the_answer(context: AgentContext) -> None:
-    context.pictures = (BOAT,)
-    assert await DescribingAgent(answer, [Describer(" A blue\n boat ")]).run(
-        context
-    ) == FinishAction("A boat.")
-    assert context.part(PictureDescriptions) == {7: "A blue boat"}
-
-
-@pytest.mark.parametrize("error", [ModelUnavailable("away"), ValueError("a bug")], ids=str)
-async def test_a_failed_description_changes_nothing_about_the_answer(
-    context: AgentContext, error: Exception
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [(" A blue\n boat ", {7: "A blue boat"}), (ModelUnavailable("away"), {}), (ValueError(), {})],
+)
+async def test_a_description_is_kept_beside_the_answer_which_a_failed_one_does_not_change(
+    context: AgentContext, said: str | Exception, kept: dict[int, str]
 ) -> None:
     context.pictures = (BOAT,)
-    assert await DescribingAgent(answer, [Describer(error)]).run(context) == FinishAction("A boat.")
-    assert context.part(PictureDescriptions) == {}
+    assert await DescribingAgent(answer, [Describer(said)]).run(context) == FinishAction("A boat.")
+    assert context.part(PictureDescriptions) == kept
 
 
 async def test_refused_pictures_leave_no_description(context: AgentContext) -> None:
