@@ -58,19 +58,18 @@ class Importer(Filing):
                 await self.memory.questions.ask(HERE, *astuple(part.question))
         return parts
 
-    async def press(self, asked: Parts, button: int = 0) -> IncomingMessage | None:
+    async def press(self, asked: Parts, button: int = 0) -> list[IncomingMessage]:
         """Press a button; return the message that now waits for its turn, if any."""
         verb, _, nonce = asked[-1].buttons[0][button].callback_data.partition(":")
         pressed = ButtonPress(next(self._updates), "c1", 7, 0, False, 12, ANN, verb)  # noqa: FBT003
         assert await self._buttons[verb](pressed, HERE, nonce)
         keys = self.memory.store.keys.scope(HERE)
-        waiting = await self.memory.client.call("ZRANGE", keys.mailbox, 0, -1)
-        return from_bytes(waiting[-1].split(b"|", 3)[3]) if waiting else None
+        waiting = await self.memory.client.call("ZRANGE", keys.mailbox, -1, -1)
+        return [from_bytes(each.split(b"|", 3)[3]) for each in waiting]
 
     async def bring(self, content: object) -> str:
         """Send an export, agree, and let its turn store it."""
-        agreed = await self.press(await self.send(content))
-        assert agreed
+        [agreed] = await self.press(await self.send(content))
         return (await self.take(agreed))[0].text
 
     async def texts(self) -> list[str]:
@@ -108,8 +107,7 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
     assert "Conversations: 1, messages: 2, facts: 0." in asked[0].text
     assert "All on 12 March 2024." in asked[0].text
     assert await importer.texts() == []
-    agreed = await importer.press(asked)
-    assert agreed
+    [agreed] = await importer.press(asked)
     assert f"I know your talks from {source} now" in (await importer.take(agreed))[0].text
     assert await importer.texts() == [f"{LISBON[1]}\n{source}: {LISBON[2]}"]
     assert importer.learned == [HERE]
@@ -194,8 +192,7 @@ async def test_a_pasted_list_is_stored_once_as_a_memory_for_each_line(importer: 
     asked = await importer.take(pasted("- I am vegan.\n\n2. My cat is Momo.\n* I am vegan."))
     assert asked[0].text.startswith("Lines: 2.")
     assert await importer.texts() == []
-    agreed = await importer.press(asked)
-    assert agreed
+    [agreed] = await importer.press(asked)
     assert "I know your list now" in (await importer.take(agreed))[0].text
     assert sorted(await importer.texts()) == ["I am vegan.", "My cat is Momo."]
     assert "Your list, imported" in await importer.found("What is my cat called?")
@@ -242,8 +239,7 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
     [row] = asked[-1].buttons
     assert [each.text for each in row] == ["Import", "Read as a document", "Don't import"]
     assert await importer.texts() == []
-    agreed = await importer.press(asked)
-    assert agreed
+    [agreed] = await importer.press(asked)
     done = [(await importer.take(agreed))[0].text for _ in range(2)]  # again after a crash
     assert "I know your list now" in done[0]
     assert (
@@ -269,8 +265,7 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
     assert "already in my memory" in (await importer.send(LIST, "again.txt"))[0].text
 
     other = await importer.send(b"- Salt\n- Bread\n", "shopping.txt")
-    as_document = await importer.press(other, button=1)
-    assert as_document
+    [as_document] = await importer.press(other, button=1)
     assert "I've read shopping.txt" in (await importer.take(as_document))[0].text
     titles = [each.title.partition(",")[0] for each in await importer.library.listed(HERE)]
     assert sorted(titles) == ["Your list", "shopping.txt"]
@@ -296,8 +291,7 @@ async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Impor
     asked = await importer.send(zipped(chatgpt(LISBON, BREAD, SAILING)))
     assert "Conversations: 1, messages: 2" in asked[0].text
     assert "not stored twice: 2." in asked[0].text
-    agreed = await importer.press(asked)
-    assert agreed
+    [agreed] = await importer.press(asked)
     for _ in range(2):  # the turn is repeated after a crash
         assert "I know your talks from" in (await importer.take(agreed))[0].text
     assert len(await importer.texts()) == 3
@@ -308,9 +302,8 @@ async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Impor
 
 async def test_nothing_is_stored_after_no_or_if_a_clear_comes_between(importer: Importer) -> None:
     asked = await importer.send(chatgpt(LISBON))
-    assert await importer.press(asked, button=1) is None
-    agreed = await importer.press(await importer.send(chatgpt(LISBON)))
-    assert agreed
+    assert await importer.press(asked, button=1) == []
+    [agreed] = await importer.press(await importer.send(chatgpt(LISBON)))
     importer.files.meanwhile = partial(clear, importer.memory, 5)
     assert "no longer valid" in (await importer.take(agreed))[0].text
     importer.files.meanwhile = None
