@@ -12,15 +12,15 @@ from bot.telegram.admission import Members
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.scopes.changes import Write
-from memory.scopes.entries import Fact, ScopeEntry, Synopsis
-from memory.scopes.fields import Digest, Field, State
+from memory.scopes.entries import Fact, Synopsis
+from memory.scopes.fields import Digest, State
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, restore, save
+from tests.memory.erasure.test_forgetting import write
 from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, erase_all, forget_ann, take, texts
 
 CANARY = "quokka"
@@ -41,12 +41,6 @@ async def say(memory: Memory, text: str, where: Scope = HERE, sender: int = ANN)
     await memory.turns.write_outbox(turn, b"[]")
     await memory.turns.commit(turn, said, Cursor())
     await memory.learn(where)
-
-
-async def write(memory: Memory, scope: Scope, *parts: ScopeEntry | Field) -> None:
-    entries = [part for part in parts if isinstance(part, ScopeEntry)]
-    fields = [part for part in parts if isinstance(part, Field)]
-    await memory.scopes.write(await memory.scopes.read(scope), Write(entries, fields))
 
 
 async def remember_much(memory: Memory) -> None:
