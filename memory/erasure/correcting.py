@@ -57,7 +57,8 @@ class Correcting:
             # Hide first, so that after a crash the fact is still there to be deleted.
             await self._hide_sources(fact)
             seqs = _by_conversation(fact).get(conversation, ())
-            await self._drop_items(facts_behind(facts, fact))
+            chain = facts_behind(facts, fact)
+            await self._drop_items(chain)
             return Revision(records=chain_of(facts, fact))
 
         erased = await self.scopes.update(scope, decide)
