@@ -5,9 +5,9 @@ step stores a receipt in its scope, so a repeated step counts the same. The reco
 so a finished job can report again without erasing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Self
 
 from memory.erasure.forgetting import Forgetting
 from memory.limits.usage import UsageStore
@@ -33,6 +33,22 @@ class Job:
     cut_update: int  # the confirming update ...
     cut_at: float  # ... and its time (Unix seconds)
     report: bytes  # where the receipt goes, in a form that only the bot reads
+
+    @classmethod
+    def of_stored(cls, id_: str, fields: Mapping[bytes, bytes]) -> Self:
+        """Read the record of a job."""
+        kind: Any = fields[b"kind"].decode()
+        cut = int(fields[b"cut"]), float(fields[b"cut_at"])
+        return cls(id_, kind, int(fields[b"target"]), *cut, fields[b"report"])
+
+    def clears(self, scope: Scope, stored_in: int) -> bool:
+        """Return whether a clear erases a scope; `stored_in` is the chat where `target` is stored.
+
+        Documents of the operator stay.
+        """
+        if scope.is_conversation:
+            return self.kind == "all" or scope.chat_id in (self.target, stored_in)
+        return scope.is_person and (self.kind == "all" or scope == Scope.of_person(self.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +100,7 @@ class Jobs:
         fields = await self.store.client.call("HGETALL", self.store.keys.job(job_id))
         if not fields or b"reported" in fields:
             return None
-        job = Job(
-            id=job_id,
-            kind=fields[b"kind"].decode(),
-            target=int(fields[b"target"]),
-            cut_update=int(fields[b"cut"]),
-            cut_at=float(fields[b"cut_at"]),
-            report=fields[b"report"],
-        )
+        job = Job.of_stored(job_id, fields)
         if b"finished" in fields:
             count, _, receipt = fields[b"finished"].partition(b"|")
             return FinishedJob(job, int(count), Receipt.of(receipt))
@@ -162,7 +171,6 @@ class Jobs:
         """Yield each scope that a job erases, with its entry in the person's index.
 
         Conversations come first and persons last, so that nothing is learned again from what goes.
-        Documents of the operator stay.
         """
         if job.kind == "forget":
             spoken_in = await self.store.client.call("HGETALL", self.store.keys.person(job.target))
@@ -174,14 +182,11 @@ class Jobs:
         chat = await self.mailbox.resolve(Scope.of_chat(job.target))
         for index in self.store.keys.conversations:
             for tag in await self.store.client.call("ZRANGE", index, 0, -1):
-                conversation = Scope(tag.decode())
-                if job.kind == "all" or conversation.chat_id in (job.target, chat.chat_id):
+                if job.clears(conversation := Scope(tag.decode()), chat.chat_id):
                     yield await self.mailbox.resolve(conversation), b""
-        person = Scope.of_person(job.target)
         for index in self.store.keys.scopes:
             for tag in await self.store.client.call("ZRANGE", index, 0, -1):
-                scope = Scope(tag.decode())
-                if scope.is_person and (job.kind == "all" or scope == person):
+                if (scope := Scope(tag.decode())).is_person and job.clears(scope, chat.chat_id):
                     yield scope, b""
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:

@@ -18,8 +18,10 @@ import orjson
 
 from bot.features.backup.backup_file import BackupHeader, BackupRefused, BackupWriter, FileRecord
 from bot.features.backup.erasures import Erasures, Version, read_journal
+from memory.erasure.jobs import Job
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
+from memory.store.commands import Command
 from memory.store.errors import StoreFull
 from memory.store.journal import person_name
 from memory.store.keys import TAG_FIELD, Keys, Scope
@@ -206,34 +208,34 @@ class Saving:
 
     async def _unfinished(self) -> AsyncIterator[tuple[str, str, float]]:
         """Yield what unfinished jobs erase: a name, its entry, and when it was confirmed."""
-        store = self._store
-        for _, stored in await self._client.call("XRANGE", store.keys.jobs, "-", "+"):
+        store, clears = self._store, list[tuple[Job, int]]()
+        async for _, stored in stream_entries(self._client, store.keys.jobs):
             id_ = stored[TAG_FIELD.encode()].decode()
-            job = await self._client.call("HGETALL", store.keys.job(id_))
-            if not job or b"finished" in job:
+            fields = await self._client.call("HGETALL", store.keys.job(id_))
+            if not fields or b"finished" in fields:
                 continue
-            target, cut_at = int(job[b"target"]), float(job[b"cut_at"])
-            if job[b"kind"] == b"forget":
-                yield person_name(target), f"p|{cut_at:.3f}", cut_at
+            job = Job.of_stored(id_, fields)
+            if job.kind == "forget":
+                yield person_name(job.target), f"p|{job.cut_at:.3f}", job.cut_at
                 continue
-            [moved_from] = await store.read_meta(Scope.of_chat(target), "moved_from")
-            chats = {target, Scope(moved_from.decode()).chat_id if moved_from else target}
-            async for scope in self._scopes():
-                is_own = scope.is_conversation or scope.is_person
-                is_named = scope.chat_id in chats or scope == Scope.of_person(target)
-                if not (is_own and (job[b"kind"] == b"all" or is_named)):
-                    continue
+            [moved_from] = await store.read_meta(Scope.of_chat(job.target), "moved_from")
+            clears.append((job, Scope(moved_from.decode()).chat_id if moved_from else job.target))
+        if not clears:
+            return
+        async for page in pages_of_scopes(self._client, store.keys, ()):
+            meant = [(job, each) for each in page for job, chat in clears if job.clears(each, chat)]
+            asked = list[Command]()
+            for job, scope in meant:
                 names = store.keys.scope(scope)
-                # The epoch first: if a worker erases in between, it is noted as it was.
-                (epoch, generation, is_alias), is_erased = await self._client.pipeline(
-                    [
-                        ("HMGET", names.meta, "epoch", "generation", "moved_from"),
-                        ("HEXISTS", names.confirm, id_),
-                    ]
-                )
-                if not is_alias:  # a job erases only where the group is stored
-                    after = int(epoch or 0) + (not is_erased)
-                    yield scope.tag, f"c|{after}|{int(generation or 0) + after}", cut_at
+                asked += [("HMGET", names.meta, "epoch", "generation", "moved_from")]
+                # The epoch once more, because a worker may erase in between.
+                asked += [("HEXISTS", names.confirm, job.id), ("HGET", names.meta, "epoch")]
+            found = await self._client.pipeline(asked)
+            answers = zip(meant, found[::3], found[1::3], found[2::3], strict=True)
+            for (job, scope), (epoch, generation, is_alias), is_erased, later in answers:
+                if not is_alias:  # a job erases where the group is stored
+                    after = int(later or 0) if is_erased else int(epoch or 0) + 1
+                    yield scope.tag, f"c|{after}|{int(generation or 0) + after}", job.cut_at
 
     async def _scopes(self) -> AsyncIterator[Scope]:
         seen: set[Scope] = set()

@@ -197,25 +197,31 @@ class InterruptedClient(RedisClient):
     then: Callable[[], Awaitable[object]]
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        *before, last = commands
-        if isinstance(last, ScriptCall) or last[0] != "HEXISTS":
+        names = ["" if isinstance(each, ScriptCall) else each[0] for each in commands]
+        if "HEXISTS" not in names:
             return await super().pipeline(commands)
-        replies = await super().pipeline(before)
+        at = names.index("HEXISTS")
+        replies = await super().pipeline(commands[:at])
         await self.then()
-        return replies + await super().pipeline([last])
+        return replies + await super().pipeline(commands[at:])
 
 
 @ONCE
-async def test_a_job_that_ends_during_a_backup_takes_nothing_that_is_said_later(
-    memory: Memory, empty: Memory, file: Path, valkey: str, tokens: TokenCounter
+@pytest.mark.parametrize("ends", [True, False], ids=["it ends", "its worker dies behind the wipe"])
+async def test_a_job_that_erases_during_a_backup_takes_all_that_was_said_before_and_no_more(
+    memory: Memory, empty: Memory, file: Path, valkey: str, tokens: TokenCounter, *, ends: bool
 ) -> None:
     await say(memory, "I sail")
     await memory.client.call("SET", "updates", 2_000)
     await memory.jobs.start_job(Job("job", "chat", HERE.chat_id, 999, time.time(), b""))
     client = await InterruptedClient.open(valkey)
-    client.then = partial(memory.jobs.run_job, "job")
+    wanted = {"receipt": "job", "last_update": "999", "until": time.time(), "ttl_s": 3_600}
+    wipe = partial(memory.store.run, "wipe", HERE, wanted)
+    client.then = partial(memory.jobs.run_job, "job") if ends else wipe
     await save(Memory(client, 42, tokens, None, OPTIONS), file)
     await client.close()
+    await restore(empty, file)
+    assert await texts(empty) == []
     await say(memory, "Said later")
     await save(memory, file.with_name("later"))
     await restore(empty, file, file.with_name("later"))
