@@ -5,6 +5,7 @@ Each asks first. A confirmation acts at once, without waiting for a turn.
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import orjson
@@ -16,7 +17,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Parts
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.edits import is_about
-from bot.telegram.errors import DECLINED, ChatMigrated, TelegramError
+from bot.telegram.errors import DECLINED, ChatMigrated, OutcomeUnknown, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import CallContext, is_first_party
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
@@ -72,7 +73,8 @@ class Receipts:
                 await self._chat.edit(chat_id, message_id, part)
             except DECLINED as gone:  # the question, or its group, which became a supergroup
                 to = gone.new_chat_id if isinstance(gone, ChatMigrated) else chat_id
-                await self._chat.send(Destination(to, *topic), part)
+                with suppress(OutcomeUnknown):  # it may be shown, and must not come twice
+                    await self._chat.send(Destination(to, *topic), part)
         except DECLINED as error:
             log.warning("receipt not shown", reason=type(error).__name__)
 
