@@ -159,16 +159,20 @@ def asked_words_of(question: str) -> list[str]:
     return words_of(question)
 
 
-_BEGINNING = 4
+_BEGINNING, _DIGIT = 4, re.compile(r"\d")
 
 
 def beginnings_of(text: str) -> set[str]:
-    """Return the numbers of a text, and the first four letters of its words.
+    """Return the numbers and codes of a text, and the first four letters of its other words.
 
     Forms of one word share these letters. Shorter words say little and are left out.
     """
-    words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
-    return {word if word.isdigit() else word[:_BEGINNING] for word in words}
+    words = [(each, _DIGIT.search(each)) for each in words_of(text)]
+    return {
+        each if digit else each[:_BEGINNING]
+        for each, digit in words
+        if digit or len(each) >= _BEGINNING
+    }
 
 
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:

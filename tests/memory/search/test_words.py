@@ -9,6 +9,7 @@ from memory.search.vocabulary import ABSENT, CODES, SCRIPTS, UNCLEAR, Vocabulary
 from memory.search.words import (
     UNKNOWN,
     asked_terms,
+    beginnings_of,
     languages_of,
     script_of,
     stem,
@@ -42,6 +43,10 @@ def test_a_run_of_marks_over_one_letter_takes_linear_time() -> None:
     long, short = ("a" + "\u0345\u0301\u0316" * times for times in (10_000, 625))
     assert ratio(lambda: words_of(long), lambda: words_of(short), QUADRATIC) < QUADRATIC
     assert words_of("e\u0301clair \u1100\u1161. " * 300) == ["éclair", "가"] * 300
+
+
+def test_words_are_told_by_their_beginnings_and_codes_as_a_whole() -> None:
+    assert beginnings_of("My gates, by 7: 0400abcd") == {"gate", "7", "0400abcd"}
 
 
 def test_punctuation_and_symbols_separate_words() -> None:
