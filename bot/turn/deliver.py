@@ -172,14 +172,13 @@ class Deliverer:
     async def guard(
         self, chat_id: int, in_doubt: int, step: Callable[[], Awaitable[T]], edited: int = 0
     ) -> T:
-        """Take a step of the protocol; if it is refused, delete the part just sent.
+        """Run a step that marks a part or commits; if it is refused, delete the message `in_doubt`.
 
-        While the store is away, as in a failover, the step is repeated, so that no other run sends
-        the part again.
-        After `Superseded` the part stays: the worker that goes on counts it as sent. A part that
-        was edited into a former reply goes only after `QuestionErased`: otherwise the message may
-        show the reply of another worker. Losing the lease also cancels the turn, so the step is
-        shielded: its refusal is seen in any case.
+        While the store is away the step is repeated, for 7.5 s and the time of its calls, so that
+        no other run sends the part again; then `StoreUnavailable` is raised. After `Superseded`
+        nothing is deleted, because the part may count as sent. A former reply, `edited`, is deleted
+        only after `QuestionErased`: otherwise it may show the reply of another worker. The step is
+        shielded, because losing the lease also cancels the turn.
         """
 
         async def stepping() -> T:

@@ -1,10 +1,11 @@
-"""Reads wake-ups, and works on each conversation: takes its lease, runs its turns, gives it back.
+"""Reads wake-ups, and works on conversations: takes a lease, runs the turns, returns the lease.
 
-The lease decides. A run whose lease is lost is ended at once, whatever it is doing; the worker that
-holds the lease now begins the turn again. A run also ends if further messages belong to its turn,
-which then begins again with them, and if the person stops it.
+The lease decides. A run that loses it is cancelled, unless it is committing or parking. The next
+worker with the lease goes on with the turn. A run also ends if the person stops it, or if further
+messages belong to its turn, which then begins again with them.
 
-One conversation is worked on by one worker at a time; conversations do not wait for each other.
+One conversation is worked on by one worker at a time. Conversations run beside each other, as far
+as slots and permits allow.
 """
 
 import asyncio
@@ -33,8 +34,8 @@ from memory.text.tokens import TokenCounter
 log = structlog.get_logger(__name__)
 
 _PAUSE_S = 0.5
-"""Pause after an error while reading wake-ups. It is also the first pause after a failed turn;
-each further failure doubles it."""
+"""Pause after an error while reading wake-ups, and before a lease is given back after an outage. It
+is also the first pause after a failed turn; each further failure doubles it."""
 _MAX_BLOCK_S = 2.0
 _RECLAIM_AFTER = 1.5
 """A wake-up is taken from a silent worker after this many leases.
@@ -148,12 +149,12 @@ class TurnWorker:
                 await end_tasks([renewing, loading])
 
     async def run_turns(self, wake_up: WakeUp) -> NoTurn:
-        """Run the turns of a conversation until there are no more; return why.
+        """Run the turns of a conversation until none can run now; return why.
 
-        A worker that is cancelled, or that is stopping, hands an open turn over. A turn
-        that a person stopped ends here, because only this process knows what they saw of it.
-        If the store is away during a turn, the turn is taken again at once. The second time it
-        waits until its lease ends.
+        A worker that is cancelled, or that is stopping, hands an open turn over. A stopping worker
+        still ends a turn that a person stopped, because only it knows what they saw of it.
+        If the store is away during a turn, the turn begins again when the store answers. The second
+        time `StoreUnavailable` is raised, and the turn waits until its lease ends.
         """
         conversation, resumed = Scope(wake_up.tag), ""
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
@@ -170,7 +171,7 @@ class TurnWorker:
                             if resumed == opened.id:  # its lease ends, so the attempt counts
                                 raise
                             resumed = opened.id
-                            step = await self._end_interrupted(opened)
+                            step = await self._hand_over_after_outage(opened)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
                         await self.turns.hand_over(step.lease)
@@ -202,7 +203,7 @@ class TurnWorker:
             except LeaseLost:
                 log.info("lease lost")
                 self.histories.scopes.drop(conversation)
-                # A revision that begins another turn leaves us the lease, which keeps workers out.
+                # A revision may have begun another turn while we hold the lease: return it.
                 await self.turns.hand_over(opened.lease)
                 return NoTurn("lost")
             except Parked as parked:
@@ -227,11 +228,11 @@ class TurnWorker:
             finally:
                 await self.permits.end(opened.run)
 
-    async def _end_interrupted(self, opened: OpenTurn) -> NoTurn:
-        """Give the lease of a run back that could not reach the store, as soon as that answers.
+    async def _hand_over_after_outage(self, opened: OpenTurn) -> NoTurn:
+        """Return the lease as soon as the store answers.
 
         The turn then gets a new fence, so that late commands of this run are refused. Raise
-        `StoreError` when the lease is over.
+        `StoreUnavailable` if the store does not answer for the time of one lease.
         """
         loop, conversation = asyncio.get_running_loop(), opened.lease.conversation
         for scope in (conversation, conversation.facts_scope):

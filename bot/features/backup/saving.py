@@ -34,7 +34,7 @@ HASHES = ("meta", "learned", "work")
 STREAMS = ("log", "vectors", "records", "record_vectors")
 """The keys of a scope that a backup holds. They are content, or say how it is numbered.
 
-The others are turns that run or wait, questions, and words that end with a session.
+Not held: the mailbox, the open turn, the lease, dead letters, questions, words off the record.
 """
 ACCESS_PARTS = ("admitted", "refused")
 """The parts of the access list that a backup holds; a file with only the journal has them, too."""
@@ -44,7 +44,7 @@ META_LEFT_OUT = (
     *("off_record", "off_record_said", "off_record_ended", "lexical_only", "look"),
     *("met:", "sent:", "newest:"),
 )
-"""Fields of `meta` about turns that run, or prefixes of such fields."""
+"""Fields of `meta` that no file holds: about running turns, sessions, and what intake counts."""
 
 _PLAIN = ("tag", "ttl_s", "active_at", "is_due", "topic_named_by")
 """Fields of a scope that a file holds as they are."""
@@ -66,9 +66,9 @@ class StoredScope:
 
     tag: str
     version: Version
-    ttl_s: float  # how long it still had to live, 0 for ever
-    active_at: float  # its place in the index
-    is_due: bool  # something waits to be learned
+    ttl_s: float  # seconds until it expires, 0 for never
+    active_at: float  # the last activity (Unix seconds), its score in the index
+    is_due: bool  # learning is planned
     topic_named_by: str
     meta: Mapping[bytes, bytes]
     learned: Mapping[bytes, bytes]
@@ -80,7 +80,7 @@ class StoredScope:
 
     @property
     def has_content(self) -> bool:
-        """Whether anything is worth being stored again."""
+        """Whether it has messages, records, learned fields or work items, not only `meta`."""
         return bool(self.log or self.records or self.learned or self.work)
 
     def to_file(self) -> Iterator[FileRecord]:
@@ -157,7 +157,7 @@ class Saving:
     async def save(
         self, writer: BackupWriter, *, is_journal_only: bool, progress: Progress
     ) -> Counter[str]:
-        """Write all records of a file; return how much is in it. Raise `StoreError`."""
+        """Write all records; return how many there are. Raise `StoreError`, `BackupRefused`."""
         counts: Counter[str] = Counter()
         if not is_journal_only:
             total = await count_scopes(self._client, self._store.keys)
@@ -169,7 +169,6 @@ class Saving:
                     for record in stored.to_file():
                         writer.write(record, of=stored.tag)
                 progress(counts["scopes"], max(total, counts["scopes"]))
-        # The journal comes last, so that it also has what was erased while scopes were read.
         erasures = await self._journal()
         counts["erasures"] = len(erasures.entries)
         entries = [*erasures.entries.items()]
@@ -187,15 +186,15 @@ class Saving:
     async def note_done(self) -> None:
         """Store when the last whole backup was made, for `python -m bot check`."""
         now = await self._client.server_time()
-        with suppress(StoreFull):  # the file is written all the same
+        with suppress(StoreFull):  # the file is whole; only `check` shows an older time
             await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
 
     async def _journal(self) -> Erasures:
-        """Return the journal; an erasure that is confirmed and not finished counts as done.
+        """Return the journal, with the erasures of unfinished jobs as if they were done.
 
-        The store does not get these entries: Redis may be full, and a worker will write its own.
+        These are not written to the store: Redis may be full, and a worker will write its own.
         """
-        # The journal is read last, so that it has what a worker erases meanwhile.
+        # Scopes first, then jobs, then the journal: it has what a worker erases meanwhile.
         unfinished = [each async for each in self._unfinished()]
         erasures, now = await read_journal(self._store), await self._client.server_time()
         left = [
@@ -233,7 +232,7 @@ class Saving:
             found = await self._client.pipeline(asked)
             answers = zip(meant, found[::3], found[1::3], found[2::3], strict=True)
             for (job, scope), (epoch, generation, is_alias), is_erased, later in answers:
-                if not is_alias:  # a job erases where the group is stored
+                if not is_alias:  # an alias holds nothing
                     after = int(later or 0) if is_erased else int(epoch or 0) + 1
                     yield scope.tag, f"c|{after}|{int(generation or 0) + after}", job.cut_at
 
