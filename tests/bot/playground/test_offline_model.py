@@ -24,13 +24,14 @@ from bot.playground.offline_memory import (
     reminder_in,
 )
 from bot.playground.offline_model import OfflineChatModel
-from bot.playground.offline_quotes import SAYS
+from bot.playground.offline_quotes import SAYS, tells_nothing
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.text.internal_model import AnswerShape
 from tests.acceptance.test_pictures import jpeg
+from tests.work import QUADRATIC, ratio
 
 INTRODUCTIONS = [says["intro"] for says in SAYS.values()]
 INTRODUCTION = SAYS["en"]["intro"]
@@ -491,3 +492,8 @@ async def test_a_sound_has_the_words_that_were_typed_with_it() -> None:
     transcriber = Transcriber(server, "m", 5)
     assert await transcriber.words(b"29", "ogg") == "words 29"
     assert [await transcriber.words(sound, "ogg") for sound in (b"0", b"other")] == ["", ""]
+
+
+def test_a_text_of_many_blanks_takes_linear_time() -> None:
+    long, short = (f"remind me{' ' * blanks}!" for blanks in (8_000, 500))
+    assert ratio(lambda: tells_nothing(long), lambda: tells_nothing(short), QUADRATIC) < QUADRATIC
