@@ -94,6 +94,8 @@ async def test_characters_are_counted_also_if_the_sound_never_comes(
         (b"x" * 15_000, 1_200, 20),  # no codec makes it longer
         (b"x", 0, 1),
         (b"x" * 80_000, 0, 5),
+        (b"x" * 80_000 + b"OggS\0\0" + (1).to_bytes(8, "little"), 0, 5),  # a forged page
+        (b"RIFF".ljust(28) + b"\xff" * 4 + b"x" * 383_968, 0, 2),  # a forged rate
         (b"RIFF".ljust(28) + (32_000).to_bytes(4, "little") + b"x" * 95_968, 0, 3),
         (b"x" * 15_000 + b"OggS\0\0" + (480_000).to_bytes(8, "little"), 1, 10),
     ],
