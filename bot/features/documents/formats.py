@@ -67,7 +67,7 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
         found = [Section(_flowing(text), f"page {n}") for n, text in enumerate(answer["pages"], 1)]
     else:
         if format_ == "csv":
-            content = await asyncio.to_thread(lambda: _decoded(content).encode())
+            content = await asyncio.to_thread(lambda: _decoded(content, limits).encode())
         answer = await _parsed(format_, content, limits)
         found = [Section(text, place) for place, text in answer["sections"]]
     if not any(section.text.strip() for section in found):
@@ -88,18 +88,18 @@ def format_of(name: str, mime_type: str) -> Format:
 
 
 def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
-    if b"\0" in content and content[:2] not in _UTF_16:
-        raise NotRead("type")
-    # No encoding that we read needs more than 4 bytes for a character.
-    if len(content) > 4 * limits.chars:
-        raise NotRead("too_long")
-    text = _decoded(content)
+    text = _decoded(content, limits)
     if len(text) > limits.chars:
         raise NotRead("too_long")
     return by_heading(text) if format_ == "markdown" else [Section(text)]
 
 
-def _decoded(content: bytes) -> str:
+def _decoded(content: bytes, limits: Limits) -> str:
+    if b"\0" in content and content[:2] not in _UTF_16:
+        raise NotRead("type")
+    # No encoding that we read needs more than 4 bytes for a character.
+    if len(content) > 4 * limits.chars:
+        raise NotRead("too_long")
     encoding = "utf-16" if content[:2] in _UTF_16 else "utf-8-sig"
     try:
         text = content.decode(encoding)
