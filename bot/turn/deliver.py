@@ -40,7 +40,9 @@ log = structlog.get_logger(__name__)
 MAX_FLOOD_WAIT_S = 20
 """A longer pause parks the turn, because a lease should not last that long."""
 _PAUSES_S = (0.5, 1, 2, 4)
-"""Between tries while Telegram or the store is away."""
+"""Between tries while Telegram is away."""
+_STORE_PAUSES_S = (*_PAUSES_S, 4, 4, 4, 4)
+"""Between tries while the store is away, which together take most of a lease."""
 _PARK_UNREACHABLE_S = 30
 
 
@@ -174,19 +176,15 @@ class Deliverer:
     ) -> T:
         """Run a step that marks a part or commits; if it is refused, delete the message `in_doubt`.
 
-        While the store is away the step is repeated, for 7.5 s and the time of its calls, so that
-        no other run sends the part again; then `StoreUnavailable` is raised. After `Superseded`
+        While the store is away the step is repeated, for 23 s and the time of its calls, so that no
+        other run sends the part again; then `StoreUnavailable` is raised. After `Superseded`
         nothing is deleted, because the part may count as sent. A former reply, `edited`, is deleted
-        only after `QuestionErased`: otherwise it may show the reply of another worker. The step is
-        shielded, because losing the lease also cancels the turn.
+        only after `QuestionErased`: otherwise it may show the reply of another worker. A try is
+        shielded, because losing the lease also cancels the turn; after that there is no other try.
         """
 
         async def stepping() -> T:
             try:
-                for pause_s in _PAUSES_S:
-                    with suppress(StoreUnavailable):
-                        return await step()
-                    await self.pause(pause_s)
                 return await step()
             except Superseded:
                 raise
@@ -196,6 +194,10 @@ class Deliverer:
                     await self._delete(chat_id, late)
                 raise
 
+        for pause_s in _STORE_PAUSES_S:
+            with suppress(StoreUnavailable):
+                return await shielded(stepping())
+            await self.pause(pause_s)
         return await shielded(stepping())
 
     async def _delete(self, chat_id: int, message_id: int) -> None:

@@ -243,7 +243,7 @@ class TurnWorker:
             try:
                 await self.turns.hand_over(opened.lease)
             except StoreUnavailable:
-                if loop.time() >= ends_at:
+                if self.is_stopping or loop.time() >= ends_at:
                     raise
             else:
                 return NoTurn("lost")

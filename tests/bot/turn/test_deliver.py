@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -389,6 +390,28 @@ async def test_a_step_is_repeated_while_the_store_is_away(deliver: Delivering) -
 
     assert await deliver.deliverer.guard(CHAT, 100, step) == "done"
     assert (deliver.pauses, deliver.telegram.deleted) == ([0.5, 1], [])
+    answers = [StoreUnavailable("away")] * 20
+    with pytest.raises(StoreUnavailable):
+        await deliver.deliverer.guard(CHAT, 100, step)
+    assert 20 < sum(deliver.pauses[2:]) < 30  # a lease has 30 s
+
+
+async def test_a_cancelled_step_is_not_repeated(deliver: Delivering) -> None:
+    """A process that has to stop would wait for the store."""
+    tries, tried, deliverer = Counter[str](), asyncio.Event(), deliver.deliverer
+    deliverer.pause = asyncio.sleep
+
+    async def step() -> None:
+        tries["step"] += 1
+        tried.set()
+        raise StoreUnavailable("away")
+
+    guarding = asyncio.create_task(deliverer.guard(CHAT, 100, step))
+    await tried.wait()
+    guarding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await guarding
+    assert tries["step"] == 1
 
 
 async def test_a_failed_deletion_does_not_hide_the_refusal(deliver: Delivering) -> None:
