@@ -16,12 +16,12 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 50_111,
-    "core_lines": 33_073,
+    "product_lines": 50_127,
+    "core_lines": 33_086,
     "files": 276,
     "wiring_lines": 1_006,
     "wiring_files": 6,
-    "test_lines": 72_184,
+    "test_lines": 72_229,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 34, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,
