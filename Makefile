@@ -8,8 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # The embedded Valkey has no wheel for musl (Alpine), and pyproject.toml has no marker for musl.
 IS_MUSL := import sys, sysconfig; sys.exit("musl" not in str(sysconfig.get_config_var("SOABI")))
 
-# What the bot never reads of its packages goes: tests, C sources, locales of babel. It is a third of them. The locales
-# of our languages stay, because they have the names of cities.
+# What the bot never reads of its packages goes: tests, C sources, a part of lxml, locales of babel. It is a third of
+# them. The locales of our languages stay, because they have the names of cities.
 UNREAD := -name tests -o -name benchmarks -o -name f2py -o -name __pycache__
 LANGUAGES := root $(basename $(notdir $(wildcard bot/language/*.toml)))
 
@@ -74,7 +74,7 @@ new_venv:
 	@$(PIP) install --quiet --no-compile --require-hashes -r .venv/requirements.txt
 	@$(PIP) uninstall -qqy setuptools
 	@find .venv -type d '(' $(UNREAD) ')' -prune -exec rm -rf {} +
-	@find .venv -type f '(' -name '*.[ach]' -o -name '*.p[yx][xd]' \
+	@find .venv -type f '(' -name '*.[ach]' -o -name '*.pyx' -o -name '*.px[di]' -o -path '*/lxml/objectify*' \
 	  -o -path '*/locale-data/*.dat' $(LANGUAGES:%=! -name %.dat) ')' -delete
 	touch $@
 
