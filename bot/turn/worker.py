@@ -21,7 +21,7 @@ from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
 from bot.turn.turn import is_given_up
 from memory.queue import open_turn
-from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
+from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn, Run
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import RENEWALS, TurnStore
 from memory.scopes.history import HistoryParts
@@ -153,24 +153,29 @@ class TurnWorker:
 
         A worker that is cancelled, or that is stopping, hands an open turn over. A stopping worker
         still ends a turn that a person stopped, because only it knows what they saw of it.
-        If the store is away during a turn, the turn begins again when the store answers. The second
-        time `StoreUnavailable` is raised, and the turn waits until its lease ends.
+        If the store is away during the first attempt of a turn, the turn begins again when the
+        store answers; a stopped one then still knows what was shown. The second time, and in a
+        later attempt, `StoreUnavailable` is raised, and the turn waits until its lease ends.
         """
-        conversation, resumed = Scope(wake_up.tag), ""
+        conversation, resumed = Scope(wake_up.tag), dict[str, Run]()
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
         with self.turns.signals.heard(conversation) as signal:
             while True:
                 cursor = self.histories.cursor(conversation)
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
+                if isinstance(step, OpenTurn) and step.is_stopped and step.id in resumed:
+                    run = resumed[step.id]
+                    run.is_giving_back, run.renewed_at = False, step.run.renewed_at
+                    step = replace(step, run=run)
                 try:
                     while not isinstance(step, NoTurn):
                         opened = step
                         try:
                             step = await self._run(opened, wake_up, signal)
                         except StoreUnavailable:
-                            if resumed == opened.id:  # its lease ends, so the attempt counts
-                                raise
-                            resumed = opened.id
+                            if opened.id in resumed or opened.attempts > 1:
+                                raise  # its lease ends, so the attempt counts
+                            resumed[opened.id] = opened.run
                             step = await self._hand_over_after_outage(opened)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
@@ -219,11 +224,9 @@ class TurnWorker:
                 )
             except StoreError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
-                try:
-                    await self.turns.note_failure(opened, type(error).__name__)
-                finally:
-                    log.exception("turn failed", exc_info=error)
+            except Exception as error:  # the outer fence of a turn
+                log.exception("turn failed")
+                await self.turns.note_failure(opened, type(error).__name__)
                 return NoTurn("failed")
             finally:
                 await self.permits.end(opened.run)
@@ -300,8 +303,7 @@ class TurnWorker:
 
         Raise `LeaseLost` once it is gone, and `Interrupted` once the run has to end.
         """
-        loop = asyncio.get_running_loop()
-        renewed = loop.time()
+        now = asyncio.get_running_loop().time
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.turns.lease_s / RENEWALS):
@@ -310,11 +312,10 @@ class TurnWorker:
             was_shown = opened.run.shown is not None
             try:
                 await self.turns.renew(opened)
-                renewed = loop.time()
             except Interrupted:
                 if was_shown or opened.run.shown is None:
                     raise  # nothing was shown while we asked, so the answer holds
                 signal.set()  # the first part was shown: ask again, the answer may be another now
             except StoreError:
-                if loop.time() - renewed > self.turns.lease_s:
+                if now() - opened.run.renewed_at > self.turns.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None

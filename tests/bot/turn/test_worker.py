@@ -446,14 +446,14 @@ async def test_a_turn_that_could_not_reach_the_store_goes_on_once_before_its_lea
     async def fail(_: OpenTurn) -> Committed:
         raise StoreUnavailable("away")
 
-    rig.runner.script = [fail, fail]
+    rig.runner.script = [fail, fail, fail]
     async with rig.working(1):
-        first, again, turn = [await rig.runner.begun(number) for number in (1, 2, 3)]
+        turns = [await rig.runner.begun(number) for number in (1, 2, 3, 4)]
         await rig.until_acknowledged(1)
-    assert again.lease.token != first.lease.token
-    assert again.attempts == 1
-    assert (turn.attempts, rig.ready_queue.acknowledged[0].deliveries) == (2, 2)
-    assert (turn.failures, turn.error) == (0, "")
+    assert len({turn.lease.token for turn in turns}) == len(turns)
+    assert [turn.attempts for turn in turns] == [1, 1, 2, 3]
+    assert rig.ready_queue.acknowledged[0].deliveries == 3
+    assert (turns[-1].failures, turns[-1].error) == (0, "")
 
 
 async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(
@@ -743,6 +743,26 @@ async def test_a_worker_that_is_replaced_hears_a_stop_and_keeps_what_was_shown(
     stopping = asyncio.create_task(rig.worker.stop(grace_s=10))
     assert await rig.memory.mailbox.stop(HERE, 2, ANN) == "stopped"
     await stopping
+    assert await texts(rig.memory) == ["hello", "Once upon"]
+
+
+async def test_a_stopped_reply_is_kept_while_the_store_is_away(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, step, store_reply = QuietChat(), ShownAnswer("Once upon"), rig.memory.turns.write_outbox
+
+    async def away_once(*_: object) -> None:
+        monkeypatch.setattr(rig.memory.turns, "write_outbox", store_reply)
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    monkeypatch.setattr(rig.memory.turns, "write_outbox", away_once)
+    rig.runner.script = [answering(rig, step, chat).run] * 3
+    async with rig.working():
+        await say_hello(rig)
+        await step.begun.wait()
+        await rig.memory.mailbox.stop(HERE, 2, ANN)
+        await rig.until_acknowledged(1)
     assert await texts(rig.memory) == ["hello", "Once upon"]
 
 
