@@ -50,7 +50,7 @@ local this_commit = request.turn .. '|' .. request.token
 local turn_and_fence = request.turn .. '|' .. string.match(request.token, '^%d+') .. ','
 local epoch, erasure, _, _, last, last_exchange, last_first, closed, off_at, exchanges, newest, revision = read_meta(
   'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at', 'exchanges', 'next_seq', 'revision')
-closed, exchanges, newest = closed or ',', tonumber(exchanges or 0), tonumber(newest or 0)
+closed = closed or ','
 if last == this_commit then
   -- The first call may have begun the next turn, so without the lease this call cannot say that nothing waits.
   local begun = no_turn('lost')
@@ -65,6 +65,8 @@ if refused(request, epoch, erasure) then
   local is_closed = string.find(closed, ',' .. request.turn .. '|', 1, true)
   return {cjson.encode({outcome = is_closed and 'refused' or refusal(request, '')})}
 end
+if not newest then newest, exchanges = number_on() end
+exchanges, newest = tonumber(exchanges or 0), tonumber(newest or 0)
 local taken, left, members = {}, 0, waiting()
 for _, id in ipairs(request.taken) do taken[id] = true end
 for _, member in ipairs(members) do left = left + (taken[read_entry(member)] and 0 or 1) end

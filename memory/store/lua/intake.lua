@@ -33,15 +33,6 @@ end
 local function is_cut_off(update, at)
   return update and tonumber(update_id) <= tonumber(update) and now - at < request.seen_ms
 end
--- If META was lost (evicted, or deleted by hand) and the streams stay, new entries get the numbers after the stored ones.
--- Otherwise Redis would refuse every commit.
-local function number_on()
-  local said, learned = last_of(LOG), last_of(RECORDS)
-  if said and redis.call('HSETNX', META, 'next_seq', number_of(said)) == 1 then
-    redis.call('HSET', META, 'exchanges', said[2][2], 'generation', whole(now))
-  end
-  if learned then redis.call('HSETNX', META, 'next_record', number_of(learned)) end
-end
 
 -- After an erasure here, this conversation may be missing in the sender's index. The caller has to write the index
 -- first and then read up to where the sender was forgotten. So a forgetting that the caller did not see yet finds

@@ -15,8 +15,7 @@ epoch, erasure = epoch or '0', erasure or '0'
 if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end
 if fingerprint ~= request.fingerprint then
   if (fingerprint or '') ~= request.before then return 'refused' end
-  if fingerprint then
-    redis.call('UNLINK', ROWS)
+  if redis.call('UNLINK', ROWS) == 1 then -- also if META, which names their model, was lost
     redis.call('HDEL', META, 'expiring')
     expiry.expiring = ''
   end

@@ -177,6 +177,19 @@ async def test_vectors_of_dated_texts_are_replaced(memory: Memory, store: RedisC
     assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
 
 
+async def test_vectors_of_an_unknown_model_are_replaced(memory: Memory) -> None:
+    """The name of the model is lost with the metadata."""
+    await say(memory, "one")
+    await memory.learn(HERE)
+    keys, of_another = memory.keys.scope(HERE), bytes(4 + DIMENSIONS)
+    await memory.client.call("HDEL", keys.meta, "vector_fingerprint")
+    await memory.client.call("DEL", keys.vectors)
+    await memory.client.call("XADD", keys.vectors, "1-0", "v", of_another)
+    await memory.learn(HERE)
+    [(_, stored)] = await memory.client.call("XRANGE", keys.vectors, "-", "+")
+    assert stored[b"v"] != of_another
+
+
 async def test_an_old_models_batch_is_refused(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     larger = WordsEmbedder("larger", dimensions=256)

@@ -71,7 +71,9 @@ async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(
 ) -> None:
     """An operator may have deleted it, or Redis may have evicted it."""
     for number in (1, 2):
-        await exchange(memory, number)
+        turn = await turn_of(memory, number)
+        await memory.client.call("DEL", memory.keys.scope(HERE).meta)
+        await close(memory, turn)
         await learn(memory, f"fact {number}")
         for scope in (HERE, PERSON):
             await memory.client.call("DEL", memory.keys.scope(scope).meta)

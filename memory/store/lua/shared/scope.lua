@@ -130,6 +130,18 @@ end
 local function last_of(stream) return redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1] end
 local function number_of(entry) return string.match(entry[1], '^%d+') end
 
+-- If META was lost (evicted, or deleted by hand) and the streams stay, new entries get the numbers after the stored ones.
+-- Otherwise Redis would refuse every commit. Returns the numbers of the newest message and exchange, nil without one.
+local function number_on()
+  local said, learned = last_of(LOG), last_of(RECORDS)
+  if learned then redis.call('HSETNX', META, 'next_record', number_of(learned)) end
+  if not said then return nil end
+  if redis.call('HSETNX', META, 'next_seq', number_of(said)) == 1 then
+    redis.call('HSET', META, 'exchanges', said[2][2], 'generation', whole(now_ms()))
+  end
+  return number_of(said), said[2][2]
+end
+
 -- A mailbox member is `<update id>|<sender id>|<kind>|<body>`. The kind is c for an entry that is answered
 -- alone (`Entry.is_alone`: a command, a document, an edit), f for a forwarded message or one of an album, t for others.
 local function read_entry(member)
