@@ -19,7 +19,7 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.connection import HiredisRespSerializer
 from redis.maint_notifications import MaintNotificationsConfig
 
-from memory.store.commands import Arg, Command, Reply, Script, ScriptCall, SharedTrip, encoded
+from memory.store.commands import Arg, Command, Reply, ScriptCall, SharedTrip, encoded
 from memory.store.errors import (
     SDK_ERRORS,
     StoreRefused,
@@ -173,10 +173,6 @@ class RedisClient:
                     return
                 yield key.decode()
 
-    def script(self, source: str) -> Script:
-        """Return a Lua text as something to call; nothing is sent before that."""
-        return Script(self, source)
-
     async def ping(self) -> None:
         """Raise a `StoreError` unless the server (each node of a Cluster) answers."""
         await self.call("PING")
@@ -328,7 +324,10 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
     }
     kind = options.pop("connection_class", Connection)
     if tls := kind is SSLConnection:
-        options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
+        asked = options.get("ssl_cert_reqs", "required" if tls_verify else "none")
+        options["ssl_cert_reqs"] = asked.lower().removeprefix("cert_")  # Celery asks for CERT_NONE
+        if options["ssl_cert_reqs"] not in ("none", "optional", "required"):
+            raise StoreRefused("ssl_cert_reqs in the address has to be none or required")
     if scheme.endswith("+cluster"):
         cluster = RedisCluster(ssl=tls, socket_timeout=SOCKET_TIMEOUT_S, **options)
         cluster.set_response_callback("CLUSTER SLOTS", checked_slots)

@@ -58,7 +58,7 @@ class Scripts(dict[str, Script]):
 
     def __init__(self, client: RedisClient, folder: Path = _LUA) -> None:
         names = script_names(folder)
-        super().__init__({name: client.script(source(name, folder)) for name in names})
+        super().__init__({name: Script(client, source(name, folder)) for name in names})
 
 
 _MAX_ERASED = 10_000

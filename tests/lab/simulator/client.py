@@ -11,7 +11,7 @@ from functools import cache
 from redis.asyncio import ConnectionPool, Redis
 
 from memory.store.client import RedisClient
-from memory.store.commands import Arg, Command, Reply, Script, ScriptCall
+from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import StoreRefused, StoreUnavailable
 from memory.store.store import script_names, source
 from tests.lab.simulator.chance import Chance
@@ -126,15 +126,6 @@ class SharedServer:
                 grown.set_result(None)
 
 
-class NamelessScript(Script):
-    """A script without a digest."""
-
-    def __init__(self, client: RedisClient, source: str) -> None:
-        self._client = client
-        self._source = source
-        self._digest = ""
-
-
 class SimulatedRedisClient(RedisClient):
     """One process's client; other processes may run between the commands of its pipelines."""
 
@@ -175,10 +166,6 @@ class SimulatedRedisClient(RedisClient):
         await self._process.travel(self._chance.latency())
         for key in self._server.keys_like(pattern):
             yield key.decode()
-
-    def script(self, source: str) -> Script:
-        """Make a Lua text callable, without the digest that only a real server needs."""
-        return NamelessScript(self, source)
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         """Send commands; they are lost, repeated or late together."""
@@ -272,10 +259,6 @@ class DirectClient(RedisClient):
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         self.round_trips += 1
         return [self.carry_out(command) for command in commands]
-
-    def script(self, source: str) -> Script:
-        """Make a Lua text callable."""
-        return NamelessScript(self, source)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""

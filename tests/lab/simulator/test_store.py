@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from memory.store.client import RedisClient
-from memory.store.commands import Reply, ScriptCall
+from memory.store.commands import Reply, Script, ScriptCall
 from memory.store.errors import StoreError
 
 pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
@@ -50,7 +50,7 @@ def _comparable(command: FullCommand, reply: Reply, *, in_lua: bool) -> Reply:
 async def test_random_commands_get_the_same_answers_from_a_real_server(
     store: RedisClient, seed: int
 ) -> None:
-    random, simulated, real_lua = Random(seed), _on_the_wall_clock(), store.script(ANY)
+    random, simulated, real_lua = Random(seed), _on_the_wall_clock(), Script(store, ANY)
     for command in commands(random, COMMANDS):
         in_lua = random.random() < 0.4 or command[0] in READ_DIFFERENTLY_BY_THE_SDK
         sent = _in_lua(command) if in_lua else command
@@ -73,7 +73,7 @@ async def test_random_steps_of_the_protocol_get_the_same_answers_from_a_real_ser
     for _ in range(STEPS):
         script, args = steps.next()
         answer = read_answer(simulated.carry_out(ScriptCall(sources[script], "", keys, args)))
-        expected = read_answer(await store.script(sources[script])(keys, args))
+        expected = read_answer(await Script(store, sources[script])(keys, args))
         assert answer == expected, (script, args)
         steps.learn(script, answer)
 
@@ -101,7 +101,7 @@ async def test_scripts_convert_values_into_replies_as_on_a_real_server(
 ) -> None:
     redis = InMemoryRedis(lambda: int(time.time() * 1000), Lua())
     for _ in range(2):
-        assert redis.run(source.encode(), [], []) == await store.script(source)(())
+        assert redis.run(source.encode(), [], []) == await Script(store, source)(())
 
 
 @pytest.mark.parametrize("command", [("OBJECT", "FREQ", "key"), ("SET", "key", "value", "NX")])

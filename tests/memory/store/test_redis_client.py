@@ -10,7 +10,7 @@ import pytest
 
 from memory.store import client as redis_client
 from memory.store.client import MAX_BLOCK_MS, SOCKET_TIMEOUT_S, RedisClient, published
-from memory.store.commands import Command
+from memory.store.commands import Command, Script
 from memory.store.errors import StoreRefused, StoreUnavailable
 from memory.store.store import stream_entries
 from tests.valkey import ValkeyServer, opened
@@ -62,7 +62,7 @@ async def test_pages_of_a_stream_grow(store: RedisClient) -> None:
 
 
 async def test_a_pipeline_keeps_its_order(either: RedisClient) -> None:
-    append = either.script(APPEND)
+    append = Script(either, APPEND)
     replies = await either.pipeline(
         [
             ("SET", "{c}k", 1),
@@ -75,7 +75,7 @@ async def test_a_pipeline_keeps_its_order(either: RedisClient) -> None:
 
 
 async def test_a_pipeline_counts_as_one_round_trip(store: RedisClient) -> None:
-    append = store.script(APPEND)
+    append = Script(store, APPEND)
     before = store.round_trips
     await store.call("GET", "k")
     await store.pipeline([("GET", "k"), append.command(["list"], ["a"]), ("GET", "k")])
@@ -107,14 +107,14 @@ async def test_a_cluster_pipeline_may_touch_all_slots(cluster_store: RedisClient
 
 async def test_a_cluster_script_stays_in_one_slot(cluster_store: RedisClient) -> None:
     with pytest.raises(StoreRefused):
-        await cluster_store.script("return 1")(["{a}k", "{b}k"])
+        await Script(cluster_store, "return 1")(["{a}k", "{b}k"])
 
 
 async def test_a_known_script_is_sent_by_its_digest(
     store: RedisClient, valkey_server: ValkeyServer
 ) -> None:
     valkey_server.ask("CONFIG RESETSTAT")
-    append = store.script(APPEND)
+    append = Script(store, APPEND)
     for letter in "abc":
         await append(["list"], [letter])
     calls = await store.info("commandstats")
@@ -123,14 +123,14 @@ async def test_a_known_script_is_sent_by_its_digest(
 
 
 async def test_a_forgotten_script_is_sent_again(either: RedisClient) -> None:
-    append = either.script(APPEND)
+    append = Script(either, APPEND)
     await append(["list"], ["a"])
     await either.call("SCRIPT FLUSH")
     assert await append(["list"], ["b"]) == [b"a", b"b"]
 
 
 async def test_commands_keep_their_order_when_a_script_was_forgotten(either: RedisClient) -> None:
-    take = either.script("return redis.call('SET', KEYS[1], 'taken')")
+    take = Script(either, "return redis.call('SET', KEYS[1], 'taken')")
     await take(["{c}lease"])
     await either.pipeline([("SCRIPT FLUSH",), ("DEL", "{c}lease")])
     look = ("GET", "{c}lease")

@@ -19,6 +19,7 @@ from redis.asyncio import RedisCluster
 from memory.store import client as redis_client
 from memory.store import errors as store_errors
 from memory.store.client import RedisClient, checked_slots
+from memory.store.commands import Script
 from memory.store.errors import (
     LoginRefused,
     StoreError,
@@ -132,7 +133,7 @@ async def test_a_server_that_takes_no_writes_says_why(
         with pytest.raises(why):
             await client.call("SET", "k", "w")
         with pytest.raises(why):
-            await client.script("return redis.call('SET', KEYS[1], 'w')")(["k"])
+            await Script(client, "return redis.call('SET', KEYS[1], 'w')")(["k"])
         assert await client.call("GET", "k") == b"v"
 
 
@@ -149,14 +150,14 @@ async def test_after_a_failover_the_next_calls_go_to_the_server_that_the_address
         own_server.ask(f"REPLICAOF {HOST} 1")
         front.target = valkey_server.port
         with pytest.raises(StoreUnavailable, match="read only"):
-            await client.script("return redis.call('SET', KEYS[1], 'new')")(["k"])
+            await Script(client, "return redis.call('SET', KEYS[1], 'new')")(["k"])
         assert await client.call("SET", "k", "new") is True
 
 
 async def test_a_script_error_is_refused(store: RedisClient, cluster_store: RedisClient) -> None:
     for client in (store, cluster_store):
         with pytest.raises(StoreRefused):
-            await client.script("return redis.call('NOSUCH', KEYS[1])")(["k"])
+            await Script(client, "return redis.call('NOSUCH', KEYS[1])")(["k"])
 
 
 async def test_a_wrong_password_is_refused_at_any_time_and_not_shown(
@@ -332,7 +333,7 @@ async def test_a_cluster_connection_that_is_closed_during_a_call_is_unavailable_
 
 async def test_the_client_works_again_after_the_server_restarts(own_server: ValkeyServer) -> None:
     async with opened(own_server.url) as client:
-        push = client.script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
+        push = Script(client, "return redis.call('RPUSH', KEYS[1], ARGV[1])")
         assert await push(["list"], ["a"]) == 1
         own_server.kill()
         with pytest.raises(StoreUnavailable):
@@ -399,9 +400,12 @@ async def test_a_self_signed_certificate_is_refused_unless_accepted_or_its_autho
             with pytest.raises(StoreUnavailable, match="certificate is not trusted") as refusal:
                 await RedisClient.open(refused, tls_verify=refused == url)
             assert "hush" not in str(refusal.value)
+        with pytest.raises(StoreRefused, match="ssl_cert_reqs in the address"):
+            await RedisClient.open(f"{url}?ssl_cert_reqs=never")
         for accepted in (
             RedisClient.open(url, tls_verify=False),
             RedisClient.open(f"{url}?ssl_cert_reqs=none"),
+            RedisClient.open(f"{url}?ssl_cert_reqs=CERT_NONE"),
             RedisClient.open(f"{url}?ssl_ca_certs={certificate}"),
         ):
             client = await accepted
