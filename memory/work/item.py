@@ -162,6 +162,7 @@ def next_due(rule: str, zone: str, after: float) -> float:
         is_plain = len(rule) <= _MAX_RULE_CHARS and len(rule.split()) == _FIELDS
         if not is_plain or len(moments.minutes) != 1:
             raise UnusableTime("a cron rule has five fields, the first one minute: hourly at most")
-        return next(moments).timestamp()
+        # In an hour that comes twice, `moments` begin with the first one, which may have passed.
+        return next(due for each in moments if (due := each.timestamp()) > after)
     except (CronSimError, StopIteration):
         raise UnusableTime("this cron rule never comes; write one such as 0 9 * * 1") from None

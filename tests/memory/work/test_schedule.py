@@ -50,6 +50,13 @@ def test_nine_in_the_morning_is_nine_on_every_day_of_a_year(zone: str) -> None:
     assert len({day[:10] for day in days}) == 365
 
 
+@pytest.mark.parametrize("rule", ["30 2 * * *", "30 * * * *", "30 1-3 * * *"])
+def test_what_is_done_late_in_the_hour_that_comes_twice_is_not_due_again_at_once(rule: str) -> None:
+    night = local("2027-10-31T00:00", "Europe/Berlin")
+    for now in range(int(night), int(night) + 6 * 3600, 300):
+        assert next_due(rule, "Europe/Berlin", now) > now
+
+
 def test_a_time_that_clocks_skip_is_as_much_later_and_of_two_equal_ones_the_first_counts() -> None:
     assert due_at("2027-03-28T02:30", "Europe/Berlin") == due_at("2027-03-28T01:30", "UTC")
     assert due_at("2027-10-31T02:30", "Europe/Berlin") == due_at("2027-10-31T00:30", "UTC")
