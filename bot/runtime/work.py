@@ -170,7 +170,7 @@ class WorkLoop:
             return
         is_gone = delivery.outcome == "undeliverable"
         close = partial(self.items.close, taken, 0 if is_gone else next_due)
-        await self.deliverer.guard(delivery.chat_id, delivery.in_doubt, close)
+        await self.deliverer.guard(delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 
     def _next_due(self, item: WorkItem) -> float:

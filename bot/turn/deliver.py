@@ -85,7 +85,18 @@ Raises `Superseded` if the newest of these may count as sent for another worker,
 Requesting = Callable[[], AbstractAsyncContextManager[None]]
 """Is entered right before each request that sends a part; sees how the request ended."""
 
-Pause = Callable[[float], Awaitable[object]]
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """The message shown last, which only the next mark or the commit will count as sent.
+
+    If it is a former reply that was edited, it may show the reply of another worker by now. So it
+    stays if the step is refused, unless the question was erased.
+    """
+
+    chat_id: int  # differs from the outbox's if the group has become a supergroup
+    message_id: int = 0  # 0 if there is none
+    was_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +109,7 @@ class Delivery:
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
     sent: tuple[int, ...]  # ids of the messages in the chat
-    chat_id: int  # differs from the outbox's if the group has become a supergroup
-    in_doubt: int  # the message that only the commit will mark as sent, 0 if there is none
-    edited: int = 0  # the former reply that was edited last, 0 if the last part was sent
+    in_doubt: InDoubt
 
 
 @dataclass(slots=True, eq=False)
@@ -111,7 +120,7 @@ class Deliverer:
     timeout_s: float
     export: Callable[[Scope], Awaitable[OutgoingFile]]  # all that is stored of a conversation
     observe: Observer
-    pause: Pause = asyncio.sleep
+    pause: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     async def deliver(
         self,
@@ -133,14 +142,15 @@ class Deliverer:
         delete them again does no harm either.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
-        to, in_doubt, edited, first = outbox.to, 0, 0, start
+        to, in_doubt, first = outbox.to, InDoubt(outbox.to.chat_id), start
         formers = () if outbox.is_below else outbox.replaces
         is_rich = outbox.rich_parts > 0 and not formers
         if start == 0 and is_rich and self.chat.takes_rich(to.chat_id):
             rich = Part(rich_markdown(outbox.said), is_rich=True)
             try:
-                in_doubt, to = await self._send(to, rich, partial(mark, 0, sent))
-                sent, first = (in_doubt,), outbox.rich_parts
+                sent_id, to = await self._send(to, rich, partial(mark, 0, sent))
+                in_doubt = InDoubt(to.chat_id, sent_id)
+                sent, first = (sent_id,), outbox.rich_parts
             except OutcomeUnknown as error:
                 log.warning("delivery unknown", part=0, reason=str(error))
                 outcome, first = "unknown", outbox.rich_parts
@@ -149,7 +159,7 @@ class Deliverer:
         for number in range(first, len(outbox.parts)):
             marking = partial(mark, number, sent)
             if number > start:
-                await self.guard(to.chat_id, in_doubt, marking, edited)
+                await self.guard(in_doubt, marking)
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
             former = formers[number] if number < len(formers) else 0
@@ -159,28 +169,25 @@ class Deliverer:
                 )
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
-                return Delivery("undeliverable", sent, to.chat_id, in_doubt=0)
+                return Delivery("undeliverable", sent, InDoubt(to.chat_id))
             except OutcomeUnknown as error:
                 log.warning("delivery unknown", part=number, reason=str(error))
-                outcome, in_doubt, edited = "unknown", 0, 0
+                outcome, in_doubt = "unknown", InDoubt(to.chat_id)
                 continue
             if sent_id:
                 sent = (*sent, sent_id)
-            in_doubt, edited = (0, former) if sent_id == former else (sent_id, 0)
+            in_doubt = InDoubt(to.chat_id, sent_id, bool(former) and sent_id == former)
         for left_over in outbox.replaces[0 if outbox.is_below else len(outbox.parts) :]:
             await self._delete(to.chat_id, left_over)
-        return Delivery(outcome, sent, to.chat_id, in_doubt, edited)
+        return Delivery(outcome, sent, in_doubt)
 
-    async def guard(
-        self, chat_id: int, in_doubt: int, step: Callable[[], Awaitable[T]], edited: int = 0
-    ) -> T:
+    async def guard(self, in_doubt: InDoubt, step: Callable[[], Awaitable[T]]) -> T:
         """Run a step that marks a part or commits; if it is refused, delete the message `in_doubt`.
 
         While the store is away the step is repeated, for 23 s and the time of its calls, so that no
         other run sends the part again; then `StoreUnavailable` is raised. After `Superseded`
-        nothing is deleted, because the part may count as sent. A former reply, `edited`, is deleted
-        only after `QuestionErased`: otherwise it may show the reply of another worker. A try is
-        shielded, because losing the lease also cancels the turn; after that there is no other try.
+        nothing is deleted, because the part may count as sent. A try is shielded, because losing
+        the lease also cancels the turn; after that there is no other try.
         """
 
         async def stepping() -> T:
@@ -189,9 +196,9 @@ class Deliverer:
             except Superseded:
                 raise
             except LeaseLost as lost:
-                late = edited if isinstance(lost, QuestionErased) and edited else in_doubt
-                if late:
-                    await self._delete(chat_id, late)
+                stays = in_doubt.was_edited and not isinstance(lost, QuestionErased)
+                if in_doubt.message_id and not stays:
+                    await self._delete(in_doubt.chat_id, in_doubt.message_id)
                 raise
 
         for pause_s in _STORE_PAUSES_S:
@@ -262,7 +269,7 @@ class Deliverer:
             with suppress(TelegramError):
                 await editing
             with suppress(LeaseLost, StoreError):
-                await self.guard(chat_id, 0, marking, message_id)
+                await self.guard(InDoubt(chat_id, message_id, was_edited=True), marking)
 
         try:
             await asyncio.shield(editing)

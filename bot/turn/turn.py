@@ -156,9 +156,7 @@ class TurnRunner:
             messages, closing = self._to_store(request, outbox, delivery)
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
-        committed = await self.deliverer.guard(
-            delivery.chat_id, delivery.in_doubt, commit, delivery.edited
-        )
+        committed = await self.deliverer.guard(delivery.in_doubt, commit)
         if request and history:
             await self._after(request, history, outbox, committed)
         log.info(

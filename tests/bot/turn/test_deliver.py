@@ -21,7 +21,7 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
-from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.deliver import Deliverer, Delivery, InDoubt, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import QuestionErased, Superseded
@@ -144,7 +144,7 @@ async def test_parts_are_sent_in_order_and_all_but_one_are_marked(deliver: Deliv
     delivery = await deliver(ONE, TWO, THREE)
     assert deliver.telegram.texts == ["one", "two", "three"]
     assert deliver.marks.log == [(1, (100,)), (2, (100, 101))]
-    assert delivery == Delivery("delivered", (100, 101, 102), CHAT, in_doubt=102)
+    assert delivery == Delivery("delivered", (100, 101, 102), InDoubt(CHAT, 102))
     replies = [to.reply_to for to, _ in deliver.telegram.sent]
     assert replies == [55, 0, 0]  # only the first part replies to the person's message
 
@@ -202,15 +202,19 @@ PLAIN = ["$$x^2$$", "one", "two", "three"]
 @pytest.mark.parametrize(
     ("answers", "sent", "delivery"),
     [
-        ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), CHAT, 101)),
-        ([Refused("other")], PLAIN, Delivery("delivered", (101, 102, 103), CHAT, 103)),
-        ([BadToken("404")], PLAIN, Delivery("delivered", (101, 102, 103), CHAT, 103)),
-        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), CHAT, 0)),
-        ([OutcomeUnknown("?")], ["$$x^2$$", "three"], Delivery("unknown", (101,), CHAT, 101)),
+        ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), InDoubt(CHAT, 101))),
+        ([Refused("other")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
+        ([BadToken("404")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
+        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), InDoubt(CHAT))),
+        (
+            [OutcomeUnknown("?")],
+            ["$$x^2$$", "three"],
+            Delivery("unknown", (101,), InDoubt(CHAT, 101)),
+        ),
         (
             [FloodWait(2)],
             ["$$x^2$$", "$$x^2$$", "three"],
-            Delivery("delivered", (101, 102), CHAT, 102),
+            Delivery("delivered", (101, 102), InDoubt(CHAT, 102)),
         ),
     ],
     ids=["taken", "400", "404", "blocked", "unknown", "429"],
@@ -262,7 +266,7 @@ async def test_a_reply_ends_at_a_part_that_telegram_will_never_accept(
     deliver.telegram.answers = [None, refusal]
     delivery = await deliver(ONE, TWO, THREE)
     assert deliver.telegram.texts == ["one", "two"]
-    assert delivery == Delivery("undeliverable", (100,), CHAT, in_doubt=0)
+    assert delivery == Delivery("undeliverable", (100,), InDoubt(CHAT))
 
 
 async def test_a_part_without_an_answer_is_not_repeated_the_next_are_sent(
@@ -271,14 +275,14 @@ async def test_a_part_without_an_answer_is_not_repeated_the_next_are_sent(
     deliver.telegram.answers = [None, OutcomeUnknown()]
     delivery = await deliver(ONE, TWO, THREE)
     assert deliver.telegram.texts == ["one", "two", "three"]
-    assert delivery == Delivery("unknown", (100, 102), CHAT, in_doubt=102)
+    assert delivery == Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
 
 
 async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(deliver: Delivering) -> None:
     deliver.telegram.answers = [ChatMigrated(-100)]
     delivery = await deliver(ONE, TWO)
     assert [to.chat_id for to, _ in deliver.telegram.sent] == [CHAT, -100, -100]
-    assert delivery.chat_id == -100
+    assert delivery.in_doubt.chat_id == -100
     deliver.telegram.answers = [ChatMigrated(-100), ChatMigrated(CHAT)] * 50  # no real Telegram
     assert (await deliver(ONE)).outcome == "undeliverable"
     assert len(deliver.telegram.answers) == 98
@@ -365,7 +369,7 @@ async def test_only_our_last_part_is_deleted_if_the_commit_is_refused(
     parts = [ONE, TWO] if begun else [ONE]
     delivery = await deliver(*parts, start=len(begun), sent=begun)
     with pytest.raises(LeaseLost):
-        await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused)
+        await deliver.deliverer.guard(delivery.in_doubt, _refused)
     assert deliver.telegram.deleted == deleted
 
 
@@ -374,7 +378,7 @@ async def test_a_part_that_another_worker_may_count_as_sent_is_kept(deliver: Del
         raise Superseded("c:7:0")
 
     with pytest.raises(Superseded):
-        await deliver.deliverer.guard(CHAT, 100, superseded)
+        await deliver.deliverer.guard(InDoubt(CHAT, 100), superseded)
     assert deliver.telegram.deleted == []
 
 
@@ -388,11 +392,11 @@ async def test_a_step_is_repeated_while_the_store_is_away(deliver: Delivering) -
             raise answer
         return answer
 
-    assert await deliver.deliverer.guard(CHAT, 100, step) == "done"
+    assert await deliver.deliverer.guard(InDoubt(CHAT, 100), step) == "done"
     assert (deliver.pauses, deliver.telegram.deleted) == ([0.5, 1], [])
     answers = [StoreUnavailable("away")] * 20
     with pytest.raises(StoreUnavailable):
-        await deliver.deliverer.guard(CHAT, 100, step)
+        await deliver.deliverer.guard(InDoubt(CHAT, 100), step)
     assert 20 < sum(deliver.pauses[2:]) < 30  # a lease has 30 s
 
 
@@ -406,7 +410,7 @@ async def test_a_cancelled_step_is_not_repeated(deliver: Delivering) -> None:
         tried.set()
         raise StoreUnavailable("away")
 
-    guarding = asyncio.create_task(deliverer.guard(CHAT, 100, step))
+    guarding = asyncio.create_task(deliverer.guard(InDoubt(CHAT, 100), step))
     await tried.wait()
     guarding.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -471,7 +475,7 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_
     if where == "delete":
         deliver.telegram.before_delete = gate.wait
     step = refused if where == "step" else _refused
-    guarding = asyncio.create_task(deliver.deliverer.guard(CHAT, 100, step))
+    guarding = asyncio.create_task(deliver.deliverer.guard(InDoubt(CHAT, 100), step))
     await gate.reached.wait()
     guarding.cancel()
     gate.opened.set()
@@ -505,7 +509,7 @@ async def test_a_reply_replaces_the_former_one_in_place(deliver: Delivering) -> 
     telegram = deliver.telegram
     assert [(id_, part.text) for _, id_, part in telegram.edited] == [(20, "one"), (21, "two")]
     assert telegram.texts == ["three"]
-    assert delivery == Delivery("delivered", (20, 21, 100), CHAT, in_doubt=100)
+    assert delivery == Delivery("delivered", (20, 21, 100), InDoubt(CHAT, 100))
 
 
 async def test_messages_of_the_former_reply_that_are_too_many_are_deleted(
@@ -513,7 +517,7 @@ async def test_messages_of_the_former_reply_that_are_too_many_are_deleted(
 ) -> None:
     delivery = await deliver(ONE, replaces=(20, 21, 22))
     assert deliver.telegram.deleted == [(CHAT, 21), (CHAT, 22)]
-    assert delivery == Delivery("delivered", (20,), CHAT, in_doubt=0, edited=20)
+    assert delivery == Delivery("delivered", (20,), InDoubt(CHAT, 20, was_edited=True))
 
 
 @pytest.mark.parametrize(
@@ -530,7 +534,7 @@ async def test_a_former_reply_that_was_edited_is_deleted_only_if_its_question_wa
 
     if when == "before the commit":
         delivery = await deliver(ONE, replaces=(20,))
-        guarding = deliver.deliverer.guard(CHAT, delivery.in_doubt, refused, delivery.edited)
+        guarding = deliver.deliverer.guard(delivery.in_doubt, refused)
         with pytest.raises(type(refusal)):
             await guarding
     elif when == "before the next part":
@@ -552,7 +556,7 @@ async def test_a_reply_is_sent_if_the_former_one_cannot_be_edited(
     deliver.telegram.answers = [Refused(reason)]
     delivery = await deliver(ONE, replaces=(20,))
     assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], [(CHAT, 20)])
-    assert delivery == Delivery("delivered", (100,), CHAT, in_doubt=100)
+    assert delivery == Delivery("delivered", (100,), InDoubt(CHAT, 100))
 
 
 async def test_an_edit_is_repeated_until_its_outcome_is_known(deliver: Delivering) -> None:

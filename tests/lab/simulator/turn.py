@@ -14,7 +14,7 @@ from bot.reply.parts import Part
 from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Chat
 from bot.turn.answer import Answerer, AnswerStep
-from bot.turn.deliver import Deliverer
+from bot.turn.deliver import Deliverer, InDoubt
 from bot.turn.observers import Event
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
@@ -122,9 +122,7 @@ class NamingDeliverer(Deliverer):
         super().__init__(chat, timeout_s, no_export, ignore)
         self._records = records
 
-    async def guard(
-        self, chat_id: int, in_doubt: int, step: Callable[[], Awaitable[T]], edited: int = 0
-    ) -> T:
+    async def guard(self, in_doubt: InDoubt, step: Callable[[], Awaitable[T]]) -> T:
         async def noted() -> T:
             try:
                 return await step()
@@ -132,7 +130,7 @@ class NamingDeliverer(Deliverer):
                 self._records.unanswered.add(token_of_turn())
                 raise
 
-        return await super().guard(chat_id, in_doubt, noted, edited)
+        return await super().guard(in_doubt, noted)
 
 
 class NamingAnswerer(Answerer):
