@@ -86,6 +86,7 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
         # So soon after an erasure, or a change of who may use the bot, the other processes know it.
         repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
         repeat(drop_removed, "access", every_s=2.0),
+        repeat(memory.scopes.drop_lost, "restarts", every_s=2.0),
         repeat(partial(watch_clock, memory.client), "clock", every_s=300.0),
         repeat(GarbageWatch().check, "garbage", every_s=0.1),
         LoopWatchdog().run(),

@@ -66,6 +66,7 @@ class Scopes:
         default_factory=partial(defaultdict, asyncio.Event), init=False
     )
     _erased_until: bytes = field(default=b"-", init=False)
+    _server: str = field(default="", init=False)  # the run of the server that was read from
     _sizes: dict[Scope, int] = field(default_factory=dict, init=False)
     _bytes: int = field(default=0, init=False)
 
@@ -93,6 +94,18 @@ class Scopes:
                     self.questions.forget()
                     store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
+
+    async def drop_lost(self) -> None:
+        """Drop all that is cached once another server answers, or it was restarted.
+
+        It may have lost the newest of what was read here, and then it gives its numbers to others.
+        Of a Cluster one node is looked at. Raise `StoreError`.
+        """
+        server = (await self.store.client.info("server")).get("run_id", "")
+        if self._server not in ("", server):
+            for scope in list(self.held):
+                self.drop(scope)
+        self._server = server
 
     def cursor(self, scope: Scope) -> Cursor:
         """Return the cursor of the cached scope, an empty one if it is not in the cache."""

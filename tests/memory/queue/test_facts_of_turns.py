@@ -7,7 +7,10 @@ from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, GROUP, HERE, close, exchange, put, read_by, take, texts, turn_of
+from tests.valkey import ValkeyServer, opened
 
 PERSON = Scope.of_person(HERE.chat_id)
 
@@ -58,6 +61,24 @@ async def test_after_anothers_erasure_no_old_fact_is_used(memory: Memory, other:
     await close(memory, turn)
     await other.scopes.erase(PERSON, Revision(records=[1]))
     assert await facts(memory, await turn_of(memory, 2)) == []
+
+
+async def test_a_fact_that_a_restart_of_redis_lost_makes_room_for_another(
+    own_server: ValkeyServer, tokens: TokenCounter
+) -> None:
+    """The new one has its number: who deletes what is shown would delete the other one."""
+    async with opened(own_server.url) as client:
+        memory, other = [Memory(client, 42, tokens, None, OPTIONS) for _ in range(2)]
+        await memory.scopes.drop_lost()
+        await learn(memory, "has a cat")
+        own_server.ask("SAVE")
+        await learn(memory, "has a boat")
+        own_server.kill()
+        own_server.start()
+        await memory.scopes.drop_lost()
+        await learn(other, "has a dog")
+        known = (await memory.scopes.read(PERSON)).facts
+    assert [fact.text for fact in known] == ["has a cat", "has a dog"]
 
 
 async def test_the_facts_of_a_group_are_in_its_own_scope(memory: Memory) -> None:
