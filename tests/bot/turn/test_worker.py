@@ -716,11 +716,18 @@ async def say_hello(rig: Rig) -> None:
     ],
     ids=["in the middle", "while a tool runs", "before the first word"],
 )
-async def test_a_stopped_reply_is_what_was_shown_of_it(
-    rig: Rig, shown: str | None, sent: str, remembered: list[str]
+async def test_a_stopped_reply_is_what_was_shown_of_it_also_if_the_store_was_away(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, shown: str | None, sent: str, remembered: list[str]
 ) -> None:
-    chat, step = QuietChat(), ShownAnswer(shown)
-    rig.runner.script = [answering(rig, step, chat).run] * 2
+    chat, step, store_reply = QuietChat(), ShownAnswer(shown), rig.memory.turns.write_outbox
+
+    async def away_once(*_: object) -> None:
+        monkeypatch.setattr(rig.memory.turns, "write_outbox", store_reply)
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    monkeypatch.setattr(rig.memory.turns, "write_outbox", away_once)
+    rig.runner.script = [answering(rig, step, chat).run] * 3
     async with rig.working():
         await say_hello(rig)
         await step.begun.wait()
@@ -743,26 +750,6 @@ async def test_a_worker_that_is_replaced_hears_a_stop_and_keeps_what_was_shown(
     stopping = asyncio.create_task(rig.worker.stop(grace_s=10))
     assert await rig.memory.mailbox.stop(HERE, 2, ANN) == "stopped"
     await stopping
-    assert await texts(rig.memory) == ["hello", "Once upon"]
-
-
-async def test_a_stopped_reply_is_kept_while_the_store_is_away(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chat, step, store_reply = QuietChat(), ShownAnswer("Once upon"), rig.memory.turns.write_outbox
-
-    async def away_once(*_: object) -> None:
-        monkeypatch.setattr(rig.memory.turns, "write_outbox", store_reply)
-        raise StoreUnavailable("away")
-
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
-    monkeypatch.setattr(rig.memory.turns, "write_outbox", away_once)
-    rig.runner.script = [answering(rig, step, chat).run] * 3
-    async with rig.working():
-        await say_hello(rig)
-        await step.begun.wait()
-        await rig.memory.mailbox.stop(HERE, 2, ANN)
-        await rig.until_acknowledged(1)
     assert await texts(rig.memory) == ["hello", "Once upon"]
 
 
