@@ -97,8 +97,8 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
 
 
 _DUE_EVERY_S = 5.0
-_DUE_AGAIN_S = 1.0
 _JOBS_EVERY_S = 15.0
+_NEXT_JOB_S = 1.0
 _SWEEP_EVERY_S = 60.0
 _PEOPLE_EVERY_S = 86_400.0
 _SWEEPER_LEASE_MS = 90_000
@@ -131,7 +131,7 @@ class Maintenance:
     async def run(self) -> None:
         """Run all loops until cancelled."""
         steps = (
-            (self._wake_due, _DUE_EVERY_S, None),
+            (self.memory.sweep.wake_due, _DUE_EVERY_S, None),
             (self._sweep, _SWEEP_EVERY_S, None),
             (self._learn_late, _LEARN_EVERY_S, None),
             (self._serve_jobs, _JOBS_EVERY_S, self.memory.scopes.noted[JOBS]),
@@ -151,13 +151,6 @@ class Maintenance:
                 raise
 
         return run
-
-    async def _wake_due(self) -> float:
-        """Wake up what is due; return when to look again."""
-        if (due_in_s := await self.memory.sweep.due_in_s()) > 0:
-            return due_in_s
-        await self.memory.sweep.wake_due()
-        return _DUE_AGAIN_S
 
     async def _sweep(self) -> None:
         """Sweep: one process at a time sweeps the recent conversations.
@@ -190,7 +183,7 @@ class Maintenance:
         for wake_up in wake_ups:
             with suppress(JobBusy):
                 await self._serve_job(wake_up)
-        return _DUE_AGAIN_S if wake_ups else None
+        return _NEXT_JOB_S if wake_ups else None
 
     async def _serve_job(self, wake_up: WakeUp) -> None:
         async def before_erasure(conversation: Scope) -> None:

@@ -128,6 +128,7 @@ class ReadyQueue:
 _RECENT_S = 48 * 3600
 _PAGE = 500
 _LEARN_AGAIN_S = 60
+_DUE_AGAIN_S = 1.0
 
 _MAX_WAKE_UP_AGE_S = 600
 """An older wake-up does not count: if its consumer group was lost, no worker may ever read it."""
@@ -170,13 +171,14 @@ class Sweep:
                     woken += 1
         return woken
 
-    async def due_in_s(self) -> float:
-        """Return in how many seconds the first parked or deferred turn is due; inf if none is."""
-        return await self._store.due_in_s(self._store.keys.due)
+    async def wake_due(self) -> float:
+        """Wake up conversations whose parked or deferred turns are due.
 
-    async def wake_due(self) -> int:
-        """Wake up conversations whose parked or deferred turns are due; return how many."""
+        Return after how many seconds to look again; inf if no turn waits.
+        """
         key = self._store.keys.due
+        if (due_in_s := await self._store.due_in_s(key)) > 0:
+            return due_in_s
         due = await self._store.client.call(
             *("ZRANGEBYSCORE", key, "-inf", int(time() * 1000)), *("WITHSCORES", "LIMIT", 0, _PAGE)
         )
@@ -184,7 +186,7 @@ class Sweep:
             await self._mailbox.wake(Scope(tag.decode()))
             request = {"member": tag.decode(), "score": f"{score:.0f}"}
             await self._store.scripts["take_due"]([key], request)
-        return len(due)
+        return _DUE_AGAIN_S
 
     async def take_late_learning(self, max_conversations: int) -> list[Scope]:
         """Return conversations whose learning is overdue, each to one process at a time."""
