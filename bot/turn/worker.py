@@ -224,9 +224,11 @@ class TurnWorker:
                 )
             except StoreError:
                 raise
-            except Exception as error:  # the outer fence of a turn
-                log.exception("turn failed")
-                await self.turns.note_failure(opened, type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
+                try:  # first, because to log takes time, and the lease may end
+                    await self.turns.note_failure(opened, type(error).__name__)
+                finally:
+                    log.exception("turn failed", exc_info=error)
                 return NoTurn("failed")
             finally:
                 await self.permits.end(opened.run)
