@@ -73,7 +73,10 @@ def is_about(message_id: int, body: bytes) -> bool:
     except (KeyError, TypeError, ValueError):
         return False
     if waiting.replaced and waiting.replaced.question:
-        return any(message_id in each.message_ids for each in waiting.replaced.question)
+        question = waiting.replaced.question
+        return any(
+            message_id in (*each.message_ids, each.replied_to * each.is_task) for each in question
+        )
     about = waiting.replied_to if waiting.is_task else waiting.message_id
     return (waiting.kind == "edit" or waiting.is_task) and about == message_id
 

@@ -185,5 +185,6 @@ def answer_to(asked: IncomingMessage) -> Destination:
     task points at the message that asked for the task.
     """
     shows_question = (asked.is_group or asked.is_retried) and asked.message_id > 0
-    reply_to = asked.message_id if shows_question else asked.replied_to if asked.is_task else 0
+    is_task = asked.message_id < 0
+    reply_to = asked.message_id if shows_question else asked.replied_to if is_task else 0
     return Destination(asked.chat_id, asked.topic_id, reply_to)

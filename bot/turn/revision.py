@@ -177,7 +177,7 @@ class RevisionStep:
             text="",
             command=RETRY if last.command == RETRY else "",
             reply=last.reply if last.kind == "edit" else None,
-            replied_to=last.replied_to if last.kind == "edit" else 0,
+            replied_to=last.replied_to if last.kind == "edit" else newest.replied_to,
             replaced=Replaced(question, answer_ids, seqs, cuts),
         )
         log.info("answered again", kind=last.kind, messages=len(answer_ids))
@@ -187,7 +187,9 @@ class RevisionStep:
 
 
 def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHistory) -> bool:
-    is_newest = history.messages[-1].exchange == question.exchange
+    # A task may be done at any time, so its turn makes no question an older one.
+    own = (m.exchange for m in history.messages[::-1] if m.role == "user" and not m.is_task)
+    is_newest = next(own, 0) == question.exchange
     return is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
 
 

@@ -96,10 +96,10 @@ class Forgetting:
                 found.append(message)
                 if len(found) == 1 and answer and is_answered:
                     found.append(answer)
-            elif found:
-                break
-            elif with_tasks and message.is_task:
+            elif with_tasks and message.is_task:  # also before a question that was asked again
                 tasks += [message, answer] if answer and is_answered else [message]
+            elif found and message.role == "user" and message.exchange != found[0].exchange:
+                break
             if message.role == "assistant":  # a question may have several parts before it
                 answer = message
         ids = found[0].message_ids if found else ()

@@ -127,8 +127,12 @@ async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(rig: Rig) ->
     assert answer.reply_to
     # An edit is a new wish from then on: what was done for the old one keeps its words.
     seen = len(rig.bot.log)
+    rig.script.on("the garden", Reply(tool_calls=(task("Describe the garden", **WEEKLY),)), "Yes.")
     await anna.edit(answer.reply_to, "Every Monday at 8 tell me about the garden")
     await rig.bot.wait_for_log("turn closed", after=seen)
+    assert chat.replies[0].text.startswith("Yes.\n\n⏰ I'll do this again and again")
+    [wished] = (await reminders_of(rig, chat)).values()
+    assert b"Describe the garden" in wished
     question = await ask_fully(rig, anna, chat, "/forget", reply_to=answer.reply_to)
     await erase(rig, anna, question, "forget.message_done", messages=4)
     assert await reminders_of(rig, chat) == {}

@@ -88,14 +88,16 @@ class DueReminders:
 
     async def below(self, request: Request, context: AgentContext, text: str) -> Below:
         """Return the line that marks the answer, with a button if the task repeats."""
-        if not request.last.is_task or text.strip() in _SILENT:
+        number = request.last.message_id
+        if number >= 0 or text.strip() in _SILENT:
             return Below()
         now, language = self._reminders.now(), request.language
-        id_, due = due_task(request.last.update_id, now)
+        id_, due = due_task(number, now)
         item = await self._reminders.find(context.conversation, id_)
         if item is None:
             return Below()
-        keys = ["reminders.late"] * (now - due > _LATE_S) + ["reminders.task_done"]
+        is_late = request.last.is_task and now - due > _LATE_S  # not if it is answered again
+        keys = ["reminders.late"] * is_late + ["reminders.task_done"]
         moment = self._sentences.local(language, due, item.zone)
         line = self._sentences.say(language, *keys, text=item.text, **moment)
         row = (Button(self._sentences.text(language, "buttons.stop_task"), f"{STOP}:{item.id}"),)

@@ -7,6 +7,7 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.telegram.chat import Destination
+from bot.telegram.edits import is_about
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turn.answer import Answerer
 from bot.turn.outbox import Outbox
@@ -94,6 +95,9 @@ def words(text: str = "old words", *ids: int) -> Message:
     return Message(0, 0, "user", text, SAID_AT, ANN, "Anna", ids or (11,))
 
 
+TASK = replace(words("⏰ Say hello", -5), replied_to=11)
+
+
 async def test_the_newest_question_is_asked_again_with_all_sent_with_it(memory: Memory) -> None:
     forwarded = replace(words("look", 10), is_first_party=False, forwarded_from="Ben")
     await tell(memory, forwarded, words())
@@ -107,6 +111,31 @@ async def test_the_newest_question_is_asked_again_with_all_sent_with_it(memory: 
     assert (asked.message.text, asked.message.sent_at) == ("look\nnew words", SAID_AT)
     assert (asked.message.message_ids, asked.replaces) == ((10, 11), (12,))
     assert await texts(memory) == []
+
+
+async def test_a_task_that_was_done_since_does_not_make_a_question_an_older_one(
+    memory: Memory,
+) -> None:
+    await tell(memory, words())
+    await tell(memory, TASK)
+    revising = Revising(memory)
+    assert await revising(EDIT, 9) is None
+    assert (revising.request.message.text, revising.request.replaces) == ("new words", (12,))
+    await revising.close()
+    # The task now stands before the question that asked for it, and is forgotten with it.
+    assert await texts(memory) == [TASK.text, "yes", "new words"]
+    found = await memory.forgetting.find_exchange(HERE, 11, with_tasks=True)
+    assert [each.text for each in found] == ["new words", TASK.text, "yes"]
+
+
+async def test_a_task_is_retried_below_the_message_that_asked_for_it(memory: Memory) -> None:
+    await tell(memory, words())
+    await tell(memory, TASK)
+    revising = Revising(memory)
+    assert await revising(RETRY, 9) is None
+    asked = revising.request
+    assert (asked.message.text, asked.to.reply_to) == (TASK.text, 11)
+    assert is_about(11, to_bytes(asked.last))
 
 
 @pytest.mark.parametrize("why", ["late", "followed"])

@@ -112,3 +112,7 @@ async def test_the_answer_of_a_late_task_says_so_and_one_that_repeats_can_be_sto
     [line] = (await tasks_of(memory).below(request, context, "Here it is.")).lines
     assert ("this comes late" in line.text) == (late_s > 0)
     assert bool(line.buttons) == bool(rule)
+    # After `/retry` the answer has the same mark and button, and is not late.
+    again = replace(request, updates=(replace(request.last, update_id=99),))
+    [below] = (await tasks_of(memory).below(again, context, "Here it is.")).lines
+    assert (below.text, below.buttons) == (line.text.rpartition("\n\n")[-1], line.buttons)
