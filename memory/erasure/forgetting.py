@@ -21,11 +21,19 @@ from memory.erasure.questions import NotConfirmed, first_step
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
 from memory.scopes.changes import Receipt, Revision, without
-from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
+from memory.scopes.fields import (
+    STATE_LEARNER,
+    UNASKED,
+    State,
+    StateUntrusted,
+    WaitingWrite,
+    Watermark,
+)
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
+from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
@@ -175,7 +183,11 @@ class Forgetting:
             if 0 < here.watermark(STATE_LEARNER) < min(seqs) and not has_domain:
                 stays = {State.PREFIX, StateUntrusted.PREFIX}
                 left = replace(left, removed=[name for name in left.removed if name not in stays])
-            return replace(left, messages=sorted(seqs), entry=entry)
+            # The former answer is deleted, and a question below it with it: it is asked once more.
+            asked = [e for e in here.all(WaitingWrite) if isinstance(e.write, Remember)]
+            again = [replace(each, answer=UNASKED) for each in asked if not each.answer]
+            fields = [*left.fields, *again]
+            return replace(left, messages=sorted(seqs), fields=fields, entry=entry)
 
         await self.revise(conversation, decide, receipt_id)
 

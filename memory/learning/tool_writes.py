@@ -69,9 +69,10 @@ def find_waiting(here: ScopeMemory, nonce: str) -> tuple[WaitingWrite, list[Fiel
                 others = (each for each in turn.writes if each is not write)
                 return found[0], [replace(turn, writes=(*others, *noted))]
     asked = here.get(WaitingWrite, nonce)
-    if asked is None or asked.answer == UNASKED:
+    if asked is None:
         raise NotConfirmed("unknown")
-    return asked, []
+    # A card that is asked once more may still stand below an older answer.
+    return (replace(asked, answer="") if asked.answer == UNASKED else asked), []
 
 
 def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> list[WaitingWrite]:

@@ -18,6 +18,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import UNASKED, ToolWrites, WaitingWrite
 from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
+from tests.memory.erasure.test_rewriting import asking
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, GROUP, HERE, clear
 
@@ -123,6 +124,23 @@ async def test_in_ask_mode_at_most_three_cards_are_open_and_a_yes_keeps_the_fact
     assert [each.text for each in await cards(memory)] == ["likes de"]
     await modes(HERE, "auto")
     assert await cards(memory) == []
+
+
+async def test_a_card_below_an_answer_that_is_replaced_is_asked_once_more(
+    memory: Memory, model: ScriptedModel, modes: SetMode
+) -> None:
+    await modes(HERE, "ask")
+    model.answers = [facts("likes quokkas")]
+    await talk_and_learn(memory, "one", "two", "three", "four")
+    [card] = shown = await cards(memory)
+    await show(memory, card)
+    assert await cards(memory) == []
+    _, change = await asking(memory)
+    await memory.forgetting.take_out(HERE, [9, 10], change)
+    assert await cards(memory) == shown
+    ann = Asker(ANN, is_group=False)
+    assert await memory.tool_writer.answer(HERE, card.nonce, ann, agrees=True) == "kept"
+    assert await known(memory) == ["likes quokkas"]
 
 
 async def test_a_card_expires_after_a_day_and_goes_with_its_message(
