@@ -12,14 +12,14 @@ from itertools import accumulate, groupby, zip_longest
 from math import inf
 
 from bot.commands.fact_edits import EDIT
-from bot.commands.paged_list import ListContent, ListEntry
+from bot.commands.paged_list import ASK, ListContent, ListEntry
 from bot.commands.used_memories import state_entries
 from bot.feature import Services
 from bot.features.memory_page.about_people import is_about_people, names_of
 from bot.reply.parts import shortened, utf16_length
 from memory.behaviors.statements import mode_in
 from memory.behaviors.user_facts import UserFacts
-from memory.documents import documents
+from memory.documents import Chunk, documents
 from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
 from memory.message import Message
@@ -32,8 +32,10 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import never_erased
 from memory.scopes.stats import ConversationStats, count_conversation
+from memory.search.excerpt import relevant_excerpt
 from memory.store.keys import Scope
 from memory.store.tasks import in_turns
+from memory.text.untrusted_text import one_line
 
 _LINE_UNITS, _FRESH_S = 220, 600
 _MAX_FORMER = 10  # with more, a message would not hold them and the fact itself
@@ -67,7 +69,8 @@ class Looked(Field):
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
-    Features add settings and lines. With a `word` it returns only facts and synopses with the word.
+    Features add settings and lines. With a `word` it returns only facts, synopses and what was
+    imported with the word.
     """
 
     def __init__(self, services: Services, word: str = "") -> None:
@@ -80,15 +83,17 @@ class MemoryEntries:
         """Return the entries by group, the newest of each group first; raise `StoreError`.
 
         The first page has the newest of each group of facts, and of what was learned since the look
-        before the latest one. With the word the entries are the facts and synopses that have it. A
-        code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
+        before the latest one. With the word the entries are those that have it. A code is the
+        kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
         if self.word:
             found = await in_turns(self._facts(language, facts, here, ()))
             found += await in_turns(self._synopses(language, here))
-            return ListContent("memory.found", [replace(each, group="") for each in found])
+            imported = await in_turns(self._imported(language, here))
+            found = [*(replace(each, group="") for each in found), *imported]
+            return ListContent("memory.found", found)
         history = await ChatHistory.read(self._histories, conversation)
         theirs = (m for m in history.messages[-_MAX_READ:] if m.is_first_party and m.sender_id)
         texts, code = [m.text for m in theirs], language[:2].lower()
@@ -226,6 +231,18 @@ class MemoryEntries:
                 "id": synopsis.id,
             }
             yield ListEntry(f"s{synopsis.id}", "memory.synopsis", values, group=_OTHER)
+
+    def _imported(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
+        """Yield what was imported and has the word; one passage cannot be deleted alone."""
+        files, word = documents(here), self.word.casefold()
+        for chunk in reversed(here.of_kind(Chunk)):
+            file = files.get(chunk.document)
+            if file and file.imported_from and word in chunk.text.casefold():
+                text = relevant_excerpt(chunk.text, self.word, _LINE_UNITS, utf16_length)
+                day = self.sentences.day(language, chunk.said_at or file.added_at)
+                values = {"name": one_line(text), "date": day}
+                key, group = "memory.document", "memory.imported"
+                yield ListEntry(f"c{chunk.id}", key, values, without=ASK, group=group)
 
     def _documents(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         for document in sorted(documents(here).values(), key=lambda document: -document.added_at):

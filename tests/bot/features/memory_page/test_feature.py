@@ -14,6 +14,7 @@ from bot.features.memory_page.entries import MemoryEntries
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress
+from memory.documents import Library, Origin, Section
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
@@ -153,6 +154,25 @@ async def test_a_word_is_searched_for_and_a_near_setting_named(
     assert "I know nothing with “submarine”" in await said(commands, "memory submarine")
     assert (await said(commands, "memory of")).startswith("Did you mean /memory off?")
     assert "Memory is on." in await said(commands, "memory")
+
+
+async def test_a_word_is_found_in_what_was_imported_which_has_no_buttons(
+    commands: CommandSet, memory: Memory
+) -> None:
+    await learn(memory, fact("sails a boat"))
+    talk_of_it = f"{'We talked. ' * 40}The boat leaks.{' And so on.' * 40}"
+    lines = [Section("The boat is red", said_at=1_774_000_000), Section(talk_of_it, "Travel")]
+    for name, kind in (("A list", "list"), ("A file", "")):
+        await Library(memory.scopes).put(
+            await memory.scopes.read(HERE), Origin(name, imported_from=kind), lines
+        )
+    page = await shown(commands, said="Boat")
+    own, _, imported = page.text.partition("Imported (2). To delete it as a whole: /documents")
+    assert own.startswith("Found (3).")
+    assert own.count("boat") == 1
+    assert "The boat leaks." in imported
+    assert "The boat is red (20 March 2026)" in imported
+    assert [e.text for row in page.buttons for e in row] == ["✎ 1"]
 
 
 async def test_its_buttons_change_the_settings_in_private_only(commands: CommandSet) -> None:
