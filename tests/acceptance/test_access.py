@@ -119,6 +119,7 @@ async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
     made = await rig.ask(ada, adas, "/invite 1 2")
     found = re.search(r"t\.me/ricordo_bot\?start=(i_([\w-]{22}))", made.text)
     assert found, made.text
+    assert f" by {ada.id} (you); " in made.text
     link, code = found.groups()
     people = [rig.person(2000 + number, f"Person{number}") for number in range(20)]
     await asyncio.gather(*(person.say(chat, f"/start {link}") for person, chat in people))
@@ -128,6 +129,7 @@ async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
     assert code.encode() not in await rig.stored()
     assert (await rig.ask(winner, winners, "Hello")).text == "All right."
     people_list = await rig.ask(ada, adas, "/people")
+    assert f" by an invitation of {ada.id} (you); " in people_list.text
     await remove(rig, ada, people_list)
     await winner.say(winners, f"/start {link}")
     await rig.telegram.wait_for(lambda: texts(winners)[-1] == ended)

@@ -6,6 +6,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from time import time
 
@@ -100,7 +101,8 @@ class PeopleList:
         for each in admitted:
             key = f"people.by_{each.way}" if each.id > 0 else "people.group"
             when = self._sentences.moment(language, each.at)
-            values = {"id": each.id, "name": each.name or "–", "when": when, "by": each.by}
+            by = f"{each.by} ({text(language, 'people.you')})" if each.by == self._by else each.by
+            values = {"id": each.id, "name": each.name or "–", "when": when, "by": by}
             values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
             entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
         who, fixed = await self._names(language, sorted(named)), _LET_IN + _REFUSE + ASK
@@ -177,57 +179,63 @@ class PeopleList:
         return found
 
 
+_ON_LINKS: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
+
+
+@dataclass(frozen=True, slots=True)
 class InviteCommand:
-    """Makes links to the bot; `mode` is the setting `ACCESS`."""
+    """Makes links to the bot; `mode` is the setting `ACCESS`, `by` the admin who looks at them."""
 
     verb = "invites"
-    actions: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
+    actions = _ON_LINKS
 
-    def __init__(
-        self, access: AccessList, me: Callable[[], BotIdentity], mode: str, sentences: Sentences
-    ) -> None:
-        self._access = access
-        self._me = me
-        self._mode = mode
-        self._sentences = sentences
-        self.list = PagedList(self, sentences)
+    access: AccessList
+    me: Callable[[], BotIdentity]
+    mode: str
+    sentences: Sentences
+    by: int = 0
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer `/invite [uses] [days]` with a link to pass on, and the list of open links."""
-        language, say = asked.sender.language, self._sentences.say
-        if self._mode == "open":
+        language, say = asked.sender.language, self.sentences.say
+        if self.mode == "open":
             return Answer(say(language, "invite.off"))
         found = _ARGUMENTS.fullmatch(asked.text.strip() or "1")
         uses, days = (int(found[1]), int(found[2] or _DAYS)) if found else (0, 0)
         if not (0 < uses <= MAX_USES and 0 < days <= MAX_DAYS):
             return Answer(say(language, "invite.usage", max_uses=MAX_USES, max_days=MAX_DAYS))
-        code = await self._access.make_invitation(uses, days, asked.sender.id)
+        code = await self.access.make_invitation(uses, days, asked.sender.id)
         if code:
             log.info("invitation made", by=asked.sender.id, uses=uses, days=days)
-            link = f"https://t.me/{self._me().username}?start={INVITATION}{code}"
-            until = self._sentences.day(language, time() + days * DAY_S)
+            link = f"https://t.me/{self.me().username}?start={INVITATION}{code}"
+            until = self.sentences.day(language, time() + days * DAY_S)
             made = say(language, "invite.made", link=link, uses=uses, until=until)
         else:
             made = say(language, "invite.too_many", max_open=MAX_OPEN)
-        (listed,) = (await self.list.show(asked, conversation)).parts
+        (listed,) = (await self._list(asked.sender.id).show(asked, conversation)).parts
         return Answer(with_line(made, listed))
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+        """Turn the page or withdraw an invitation."""
+        return await self._list(pressed.sender.id).press(pressed, conversation, rest)
 
     async def content(self, language: str, _: Scope) -> ListContent:
         """Return the open invitations."""
+        you = self.sentences.text(language, "people.you")
         entries = [
             ListEntry(
                 each.id,
                 "invite.line",
                 {
                     "left": each.left,
-                    "until": self._sentences.moment(language, each.ends_at),
-                    "by": each.by,
-                    "made": self._sentences.moment(language, each.made_at),
+                    "until": self.sentences.moment(language, each.ends_at),
+                    "by": f"{each.by} ({you})" if each.by == self.by else each.by,
+                    "made": self.sentences.moment(language, each.made_at),
                 },
             )
-            for each in await self._access.list_invitations()
+            for each in await self.access.list_invitations()
         ]
-        empty = () if entries else (self._sentences.text(language, "invite.none"),)
+        empty = () if entries else (self.sentences.text(language, "invite.none"),)
         return ListContent("invite.listed", entries, above=empty)
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
@@ -240,8 +248,11 @@ class InviteCommand:
         """Withdraw an invitation."""
         if action != _WITHDRAW:
             raise NotConfirmed("unknown")
-        await self._access.withdraw_invitation(code)
+        await self.access.withdraw_invitation(code)
         return ListChange()
+
+    def _list(self, by: int) -> PagedList:
+        return PagedList(replace(self, by=by), self.sentences)
 
 
 def feature(services: Services) -> Feature:
@@ -272,7 +283,7 @@ def feature(services: Services) -> Feature:
                 "invite",
                 invite.answer,
                 "operators",
-                {invite.verb: invite.list.press},
+                {invite.verb: invite.press},
                 takes=ANYTHING,
             ),
         ),
