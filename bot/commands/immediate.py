@@ -21,9 +21,9 @@ from bot.commands.access import asker_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
-from bot.telegram.chat import Chat
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.connection import Pause
-from bot.telegram.errors import FloodWait, TelegramError
+from bot.telegram.errors import ChatMigrated, FloodWait, TelegramError
 from bot.telegram.updates import (
     ButtonPress,
     ImmediateUpdate,
@@ -242,6 +242,8 @@ class Buttons:
             shown = await self._act_when_stored(pressed, here, verb, rest)
         except ShownOnTop as answer:
             on_top = self._sentences.say(language, answer.key)[0].text
+        except ChatMigrated:  # it wanted to send something there
+            shown = self._sentences.say(language, "clear.expired")
         except NotConfirmed as refusal:
             # An unknown verb may be any text of the person's; it stays out of the log.
             known = verb if verb in self._handlers else "unknown"
@@ -252,7 +254,14 @@ class Buttons:
                 shown = self._sentences.say(language, "clear.expired")
         await self._quietly(self._chat.answer_button(pressed.callback_id, on_top))
         for part in shown[:1]:
-            await self._quietly(self._late_edits.edit(pressed.chat_id, pressed.message_id, part))
+            await self._quietly(self._show(pressed, part))
+
+    async def _show(self, pressed: ButtonPress, part: Part) -> None:
+        """Put a part in the place of a message; if its group has moved, send it there."""
+        try:
+            await self._late_edits.edit(pressed.chat_id, pressed.message_id, part)
+        except ChatMigrated as moved:
+            await self._chat.send(Destination(moved.new_chat_id), part)
 
     async def stop(self) -> None:
         """Give up what is still to be shown; pressing again shows it."""

@@ -12,6 +12,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Destination
+from bot.telegram.errors import ChatMigrated
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed
@@ -115,6 +116,7 @@ class Pressing(QuietChat):
     async def _act(self, _: ButtonPress, __: Scope, ___: str) -> tuple[Part, ...]:
         self.tries += 1
         self.tried.set()
+        self._may_fail("yes")
         if self.tries <= self.there_after:
             raise NotConfirmed("unknown")
         return (DONE,)
@@ -143,6 +145,17 @@ async def test_a_press_before_the_commit_is_answered_after_it(chat: Pressing) ->
     assert chat.edited == []
     chat.there_after = 0
     assert await shown == [DONE]
+
+
+async def test_in_a_group_that_moved_a_press_is_answered_in_the_new_one(chat: Pressing) -> None:
+    """The old messages cannot be changed, and a question for words cannot be sent there."""
+    chat.there_after = 0
+    chat.fails["edit"] = ChatMigrated(-1009)
+    assert await chat.shown() == []
+    chat.fails |= {"edit": ChatMigrated(-1009), "yes": ChatMigrated(-1009)}
+    assert await chat.shown() == []
+    [expired] = SENTENCES.say("en", "clear.expired")
+    assert chat.sent == [(Destination(-1009), DONE), (Destination(-1009), expired)]
 
 
 async def test_what_was_stored_while_the_press_looked_is_found(chat: Pressing) -> None:
