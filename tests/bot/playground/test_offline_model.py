@@ -211,9 +211,9 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
 @pytest.mark.parametrize(
     ("said", "heard"),
     [
-        ("Я живу в Риге.", "Noted: “Я живу в Риге.” Ask me about it whenever you like."),
-        ("One.\nTwo.", "Noted: “One.\nTwo.” Ask me about it whenever you like."),
-        ("w" * 200, f"Noted: “{'w' * 120} …” Ask me about it whenever you like."),
+        ("Я живу в Риге.", "Noted: “Я живу в Риге.” While memory is on, you can ask me about it."),
+        ("One.\nTwo.", "Noted: “One.\nTwo.” While memory is on, you can ask me about it."),
+        ("w" * 200, f"Noted: “{'w' * 120} …” While memory is on, you can ask me about it."),
     ],
 )
 async def test_a_statement_is_noted(said: str, heard: str) -> None:
