@@ -188,7 +188,7 @@ class RevisionStep:
 
 def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHistory) -> bool:
     # A task may be done at any time, so its turn makes no question an older one.
-    own = (m.exchange for m in history.messages[::-1] if m.role == "user" and not m.is_task)
+    own = (m.exchange for m in reversed(history.messages) if m.role == "user" and not m.is_task)
     is_newest = next(own, 0) == question.exchange
     return is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
 
