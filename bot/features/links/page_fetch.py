@@ -12,7 +12,9 @@ import zlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any
 
 import httpx2
 
@@ -22,6 +24,9 @@ from memory.behaviors.tool import ToolError
 _TIMEOUT_S = 10
 _MAX_BYTES = 2 * 2**20
 """Of a page, as it is sent and as it is unpacked."""
+_MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
+"""What comes before a page, and how much of it httpx2 gets at once: it reads all that it has, any
+number of headers and early answers (103), in one step of the event loop."""
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
@@ -118,11 +123,11 @@ class PageFetcher:
                 "GET",
                 url.copy_with(host=str(allowed[0])),
                 headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-                extensions={"sni_hostname": host},
+                extensions={"sni_hostname": host, "trace": _Head().bound},
             ) as response,
         ):
-            location = response.headers.get("location")
-            if response.is_redirect and location:
+            location = response.headers.get("location", "")
+            if response.is_redirect and 0 < len(location) <= _MAX_ADDRESS_CHARS:
                 return str(url.join(location))
             if not response.is_success:
                 raise PageRefused(f"the server answers with status {response.status_code}")
@@ -133,13 +138,43 @@ class PageFetcher:
             return Page(str(url), mime_type, await body_of(response))
 
 
+class _Head:
+    """Reads what comes before a page in small pieces, and refuses what is too long."""
+
+    def __init__(self) -> None:
+        self._bytes_left = _MAX_HEAD_BYTES
+        self._is_over = False
+
+    async def bound(self, event: str, happened: dict[str, Any]) -> None:
+        """Take an event of the connection: read through here until all headers have come."""
+        match event:
+            case "connection.connect_tcp.complete" | "connection.start_tls.complete":
+                stream = happened["return_value"]
+                stream.read = partial(self._read, stream.read)
+            case "http11.receive_response_headers.complete":
+                self._is_over = True
+
+    async def _read(
+        self, read: Callable[..., Awaitable[bytes]], max_bytes: int, **options: Any
+    ) -> bytes:
+        if self._is_over:
+            return await read(max_bytes, **options)
+        piece = await read(min(max_bytes, _HEAD_PIECE_BYTES), **options)
+        self._bytes_left -= len(piece)
+        if self._bytes_left < 0:
+            raise PageRefused("the page is too big")
+        return piece
+
+
 def _checked(address: str) -> httpx2.URL:
     """Return the address without its fragment; raise `PageRefused` for one of another kind."""
+    if len(address) > _MAX_ADDRESS_CHARS:
+        raise PageRefused("this is not a web address")
     try:
         url = httpx2.URL(address).copy_with(fragment=None)
     except (httpx2.InvalidURL, ValueError, TypeError):
         raise PageRefused("this is not a web address") from None
-    if url.scheme not in _PORTS or not url.host or len(address) > _MAX_ADDRESS_CHARS:
+    if url.scheme not in _PORTS or not url.host:
         raise PageRefused("this is not a web address; use one with http:// or https://")
     if url.userinfo:
         raise PageRefused("addresses with a login are not read")
