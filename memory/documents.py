@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice
 from typing import Self
 
 import orjson
@@ -61,17 +62,21 @@ def by_heading(text: str) -> list[Section]:
 
 
 def passages(
-    document: Iterable[Section], counter: TokenCounter, max_tokens: int = PASSAGE_TOKENS
+    document: Iterable[Section],
+    counter: TokenCounter,
+    max_tokens: int = PASSAGE_TOKENS,
+    max_count: int | None = None,
 ) -> list[Section]:
     """Return the passages of a document in order, none empty, each of at most `max_tokens`.
 
-    A passage never spans two sections.
+    A passage never spans two sections. What comes after the first `max_count` is not cut.
     """
-    return [
+    found = (
         replace(section, text=passage)
         for section in document
         for passage in filter(None, _packed(_tidy(section.text), counter, max_tokens))
-    ]
+    )
+    return [*islice(found, max_count)]
 
 
 def _tidy(text: str) -> str:

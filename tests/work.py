@@ -35,6 +35,15 @@ def calls(work: Work) -> int:
 
 async def longest_stretch(work: Coroutine[object, object, object]) -> float:
     """Return the largest part of the work's calls that are made before other tasks go on."""
+    most, count = await stretch(work)
+    return most / count
+
+
+async def stretch(work: Coroutine[object, object, object]) -> tuple[int, int]:
+    """Return the most calls that the work makes before other tasks go on, and all of its calls.
+
+    Those of other threads do not count.
+    """
     count, most = 0, 0
 
     def note(_: object, event: str, __: object) -> None:
@@ -51,7 +60,7 @@ async def longest_stretch(work: Coroutine[object, object, object]) -> float:
     finally:
         sys.setprofile(None)
     await task
-    return most / count
+    return most, count
 
 
 def ratio(larger: Work, smaller: Work, expected: float, rounds: int = _MIN_ROUNDS) -> float:

@@ -13,6 +13,7 @@ _DELIMITERS = ",;\t|"
 
 def _add(content: bytes, sections: Sections, _: int) -> None:
     text = content.decode()
+    csv.field_size_limit(len(content))  # by default a longer field than 131,072 is an error
     first = text.lstrip().partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first.count)
     for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):

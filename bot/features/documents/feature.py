@@ -184,7 +184,9 @@ class UploadStep:
             sections = _stored(here, origin) or await read_scan(self.page_text, scan.pages)
             numbers = dict.fromkeys(each.place.removeprefix(PAGE) for each in sections)
             scanned = {"pages": ", ".join(numbers), "count": scan.count}
-        cut = await asyncio.to_thread(passages, sections, self.memory.tokens)
+        cut = await asyncio.to_thread(
+            passages, sections, self.memory.tokens, max_count=MAX_PASSAGES + 1
+        )
         if len(cut) > MAX_PASSAGES:
             raise NotRead("too_long")
         if len(cut) > room_of(here, but=name):

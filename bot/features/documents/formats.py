@@ -6,6 +6,7 @@ opened, whatever a file's name says.
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -64,12 +65,12 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
         if b"%PDF-" not in content[:1024]:
             raise NotRead("damaged")
         answer = await _parsed("pdf", content, limits)
-        found = [Section(_flowing(text), f"page {n}") for n, text in enumerate(answer["pages"], 1)]
+        found = await asyncio.to_thread(_pages, answer["pages"])
     else:
         if format_ == "csv":
             content = await asyncio.to_thread(lambda: _decoded(content, limits).encode())
         answer = await _parsed(format_, content, limits)
-        found = [Section(text, place) for place, text in answer["sections"]]
+        found = await asyncio.to_thread(_sections, answer["sections"])
     if not any(section.text.strip() for section in found):
         raise NotRead("no_text")
     return found
@@ -123,6 +124,10 @@ async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, 
     return await parse(parser, content, *pages, limits.chars)
 
 
-def _flowing(text: str) -> str:
-    text = _UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text))
-    return _LINE_END.sub(" ", text)
+def _pages(texts: Sequence[str]) -> list[Section]:
+    flowing = (_UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text)) for text in texts)
+    return [Section(_LINE_END.sub(" ", text), f"page {n}") for n, text in enumerate(flowing, 1)]
+
+
+def _sections(found: Sequence[tuple[str, str]]) -> list[Section]:
+    return [Section(text, place) for place, text in found]

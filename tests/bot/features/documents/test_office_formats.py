@@ -151,6 +151,20 @@ async def test_too_much_text_is_refused_in_every_format(content: bytes, format_:
     assert await reason(content, format_, Limits(chars=20)) == "too_long"
 
 
+@pytest.mark.parametrize("before", [b"<!--%b-->", b'<img alt="%b">', b"<script>%b</script>"])
+async def test_a_page_may_hold_ten_megabytes_that_are_no_text(before: bytes) -> None:
+    """Before the fix, the parser gave up there, and people read that the page has no text."""
+    content = before % (b"a" * 11_000_000) + b"<p>the end"
+    assert await read(content, "html", Limits()) == [Section("the end")]
+    assert await reason(b"<p>" + b"a" * 11_000_000, "html", Limits()) == "too_long"
+
+
+async def test_a_cell_of_a_csv_may_be_long() -> None:
+    """Before the fix, people read that the file is damaged."""
+    cell = "a" * 200_000
+    assert await read(f"{cell},b".encode(), "csv", Limits()) == [Section(f"{cell} | b")]
+
+
 async def test_many_short_rows_are_refused_by_their_parser() -> None:
     """Each row costs time when the text is cut into passages."""
     assert await reason(b"a\n" * 249_000, "csv", Limits()) == "too_long"

@@ -13,6 +13,7 @@ from memory.memory import Memory
 from memory.store.errors import LeaseLost
 from tests.bot.features.documents.test_scans import Eyes, scan
 from tests.bot.features.files import HERE, MAX_BYTES, Filing
+from tests.memory.documents.test_passages import CountedCharacters
 from tests.memory.turns import clear
 
 
@@ -114,8 +115,10 @@ async def test_a_conversation_with_too_many_passages_takes_no_more_files(
 
 
 async def test_too_many_passages_are_refused(
-    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+    uploads: Uploads, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.features.documents.feature.MAX_PASSAGES", 1)
-    uploads.files.content = b"# One\nA\n# Two\nB"
+    uploads.files.content = b"# One\nA\n# Two\nB" + b"\n# More\nC" * 100
+    memory.tokens = tokens = CountedCharacters()
     assert "too many pages" in (await uploads.upload("a.md") or "")
+    assert 0 < tokens.chars < 100  # the rest is not cut
