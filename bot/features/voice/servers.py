@@ -22,6 +22,8 @@ MAX_CHARS = 20_000
 """The text of a sound is cut at this length; 20 minutes of talk are shorter."""
 _MAX_S = 24 * 3600
 _OPUS_PER_S = 48_000
+_MAX_PAGE_BYTES = 65_307
+"""Of an OGG; so the last page of a whole one begins in its last bytes."""
 _MIN_BYTES_PER_S = 750
 """No codec of speech takes less, so a sound cannot be made to look longer than it may be."""
 _USUAL_BYTES_PER_S, _MAX_BYTES_PER_S = 16_000, 192_000
@@ -98,7 +100,7 @@ def length_s(sound: bytes, stated_s: int) -> int:
     is_wav = sound.startswith(b"RIFF")
     rate = int.from_bytes(sound[28:32], "little") if is_wav else _USUAL_BYTES_PER_S
     shortest_s = 0 if stated_s else len(sound) // min(max(1, rate), _MAX_BYTES_PER_S)
-    page = sound.rfind(b"OggS")
+    page = sound.rfind(b"OggS", -_MAX_PAGE_BYTES)
     samples = int.from_bytes(sound[page + 6 : page + 14], "little") if page >= 0 else 0
     known_s = max(stated_s, ceil(samples / _OPUS_PER_S), shortest_s)
     return max(1, min(known_s, len(sound) // _MIN_BYTES_PER_S))

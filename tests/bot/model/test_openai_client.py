@@ -24,7 +24,7 @@ from bot.model.model_errors import (
     reason_of,
     summary,
 )
-from bot.model.openai_client import open_client, translate
+from bot.model.openai_client import ModelClient, open_client, translate
 from bot.model.wire import EventReader, is_blind
 from memory.search.embeddings import EmbeddingsUnavailable
 from tests.bot.model.conftest import HELLO
@@ -64,6 +64,30 @@ async def test_a_request_is_let_go_without_the_garbage_collector(
             assert [each for each in held if each is not REQUEST] == []
         finally:
             gc.enable()
+
+
+class ReadsRequests(httpx2.AsyncBaseTransport):
+    """Notes how long the pieces of a request are, and refuses the first request of all."""
+
+    def __init__(self) -> None:
+        self.pieces: list[list[int]] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        assert isinstance(request.stream, httpx2.AsyncByteStream)
+        self.pieces.append([len(piece) async for piece in request.stream])
+        status = 503 if len(self.pieces) == 1 else 200
+        return httpx2.Response(status, stream=httpx2.ByteStream(b"{}"))
+
+
+async def test_a_file_is_sent_in_pieces_and_whole_again_after_a_failure() -> None:
+    """Before the fix, TLS encrypted a sound of 20 MB in one step of the event loop."""
+    sound, transport = bytes(2**20), ReadsRequests()
+    async with httpx2.AsyncClient(transport=transport) as http:
+        client = ModelClient(http, "http://test/v1", None, 60)
+        await client.post_whole(Post("/x", {}, file=("voice.ogg", sound, "audio/ogg")), 100)
+    assert max(transport.pieces[0]) == 2**16
+    assert sum(transport.pieces[0]) > len(sound)
+    assert transport.pieces[0] == transport.pieces[1]
 
 
 # Errors

@@ -98,6 +98,7 @@ async def test_characters_are_counted_also_if_the_sound_never_comes(
         (b"RIFF".ljust(28) + b"\xff" * 4 + b"x" * 383_968, 0, 2),  # a forged rate
         (b"RIFF".ljust(28) + (32_000).to_bytes(4, "little") + b"x" * 95_968, 0, 3),
         (b"x" * 15_000 + b"OggS\0\0" + (480_000).to_bytes(8, "little"), 1, 10),
+        (b"OggS\0\0" + (480_000).to_bytes(8, "little") + b"x" * 65_307, 1, 1),  # no last page
     ],
 )
 async def test_the_length_of_a_sound_is_counted_and_no_app_can_state_it_wrongly(
