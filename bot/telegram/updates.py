@@ -298,6 +298,7 @@ _MAX_NAME_CHARS = 64
 # Persian letters are joined by one, emoji by the other. All other format characters only hide.
 _JOINERS = "\u200c\u200d"
 _SYMBOL = re.compile(f"[{SYMBOLS}]")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,4}){0,2}")
 _TO_SPACE = {"Cc", "Zl", "Zp"}
 
 
@@ -317,13 +318,17 @@ def read_sender(message: telegram.Message) -> Sender | None:
 
 
 def read_person(user: telegram.User) -> Sender:
-    """Return a person. If nothing of the name is visible, username or id is used as the name."""
+    """Return a person. If nothing of the name is visible, username or id is used as the name.
+
+    Their app states the language. It stands in prompts, so only a code counts.
+    """
+    language = str(user.language_code)
     return Sender(
         id=user.id,
         name=clean_name(user.full_name or "") or user.username or str(user.id),
         first_name=clean_name(user.first_name),
         last_name=clean_name(user.last_name or ""),
-        language=user.language_code or "en",
+        language=language if _LANGUAGE.fullmatch(language) else "en",
     )
 
 

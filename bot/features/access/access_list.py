@@ -24,7 +24,6 @@ MAX_ASKING = 100
 """Requests that may wait for a decision at once, so that many accounts cannot fill the store."""
 _ASKING_S = 7 * 86_400
 _MAX_REFUSED = 10_000
-_MAX_LANGUAGE_CHARS = 16
 
 INVITATION = "i_"
 """The payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`."""
@@ -103,7 +102,7 @@ class AccessList:
         keys = [self._keys.access(part) for part in ("asking", "untold", "refused")]
         request = {
             "id": str(id_),
-            "language": language[:_MAX_LANGUAGE_CHARS],
+            "language": language,
             "max": MAX_ASKING,
             "keep_ms": _ASKING_S * 1000,
         }

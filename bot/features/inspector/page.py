@@ -130,6 +130,7 @@ class SignIn:
         if own >= _MAX_FAILURES_OF_ONE or len(self._failures) >= _MAX_FAILURES:
             raise TooManyAttempts
         self._failures.append((caller, now))
+        log.warning("inspector refused", host=caller)  # not later: anybody could fill the log
         return False
 
 
@@ -193,7 +194,6 @@ class LivePage:
         try:
             return await (self._post if request.method == "POST" else self._show)(request)
         except TooManyAttempts:
-            log.warning("inspector closed to a caller", host=request.client and request.client.host)
             said = "Too many wrong tokens. Try again in five minutes."
             return self._form(said, HTTPStatus.TOO_MANY_REQUESTS)
         except StoreError:
@@ -223,7 +223,6 @@ class LivePage:
             await self._sign_in.forget(request, answer)
             return answer
         if not self._sign_in.takes(request, form.get("token", "")):
-            log.warning("inspector refused")
             return self._form("This is not the token.", HTTPStatus.UNAUTHORIZED)
         log.info("inspector opened")
         opened = RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
