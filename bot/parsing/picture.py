@@ -1,8 +1,8 @@
 """Reads a picture, in a process of its own: `picture.py PIXELS BYTES MB SECONDS`.
 
-A picture with more pixels or more bytes, or of a format that models do not take, becomes a JPEG
-that has no more than that, without anything else of the file. Of any other only the header is read.
-It writes `{"format": …, "width": …, "height": …}`, with `"jpeg": "<base64>"` for a new one.
+A picture with more pixels or more bytes becomes a JPEG that has no more than that, without anything
+else of the file. Of any other only the header is read. It writes `{"width": …, "height": …}`, with
+`"jpeg": "<base64>"` for a new one.
 """
 
 import io
@@ -26,9 +26,8 @@ def _read(content: bytes, max_pixels: int, max_bytes: int) -> dict[str, object]:
     try:
         with Image.open(io.BytesIO(content), formats=_FOR_MODELS) as picture:
             pixels = picture.width * picture.height
-            if pixels <= max_pixels and len(content) <= max_bytes and picture.format in _FOR_MODELS:
-                width, height = picture.size
-                return {"format": picture.format, "width": width, "height": height}
+            if pixels <= max_pixels and len(content) <= max_bytes:
+                return {"width": picture.width, "height": picture.height}
             if pixels > _MAX_STATED_PIXELS:
                 raise NotRead("too_big")
             return small_jpeg(picture, max_pixels, max_bytes)
@@ -66,7 +65,7 @@ def small_jpeg(picture: Image.Image, max_pixels: int, max_bytes: int) -> dict[st
             width, height = picture.size
             if file.tell() <= max_bytes or width * height <= _MIN_PIXELS:
                 jpeg = b64encode(file.getvalue()).decode()
-                return {"format": "JPEG", "jpeg": jpeg, "width": width, "height": height}
+                return {"jpeg": jpeg, "width": width, "height": height}
         picture = picture.reduce(2)
 
 

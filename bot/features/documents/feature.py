@@ -180,10 +180,10 @@ class UploadStep:
                 raise
             digest = await asyncio.to_thread(sha256, content)
             origin = replace(origin, digest=digest.hexdigest())
-            scan = await take_out(content)
-            sections = _stored(here, origin) or await read_scan(self.page_text, scan.pages)
+            pages, count = await take_out(content)
+            sections = _stored(here, origin) or await read_scan(self.page_text, pages)
             numbers = dict.fromkeys(each.place.removeprefix(PAGE) for each in sections)
-            scanned = {"pages": ", ".join(numbers), "count": scan.count}
+            scanned = {"pages": ", ".join(numbers), "count": count}
         cut = await asyncio.to_thread(
             passages, sections, self.memory.tokens, max_count=MAX_PASSAGES + 1
         )

@@ -70,7 +70,9 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
         if format_ == "csv":
             content = await asyncio.to_thread(lambda: _decoded(content, limits).encode())
         answer = await _parsed(format_, content, limits)
-        found = await asyncio.to_thread(_sections, answer["sections"])
+        found = await asyncio.to_thread(
+            lambda: [Section(text, at) for at, text in answer["sections"]]
+        )
     if not any(section.text.strip() for section in found):
         raise NotRead("no_text")
     return found
@@ -127,7 +129,3 @@ async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, 
 def _pages(texts: Sequence[str]) -> list[Section]:
     flowing = (_UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text)) for text in texts)
     return [Section(_LINE_END.sub(" ", text), f"page {n}") for n, text in enumerate(flowing, 1)]
-
-
-def _sections(found: Sequence[tuple[str, str]]) -> list[Section]:
-    return [Section(text, place) for place, text in found]

@@ -3,7 +3,6 @@
 import asyncio
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from bot.model.call import ChatModel, ModelRequest, PromptMessage, watching
@@ -45,16 +44,11 @@ async def text_of_page(model: ChatModel, page: Picture) -> str | None:
     return None if reply.is_blind else reply.text.strip(" -\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """The first pages by their numbers, each as the picture that fills it; `count` is of all."""
+async def take_out(content: bytes) -> tuple[Mapping[int, Picture], int]:
+    """Return the first pages of a scan, at least one, and how many pages it has.
 
-    pages: Mapping[int, Picture]
-    count: int
-
-
-async def take_out(content: bytes) -> Scan:
-    """Return the pages of a scan, at least one; raise `NotRead` ("no_text")."""
+    A page is named by its number, and is the picture that fills it. Raise `NotRead` ("no_text").
+    """
     try:
         answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
     except NotRead:
@@ -68,7 +62,7 @@ async def take_out(content: bytes) -> Scan:
     }
     if not pages:
         raise NotRead("no_text")
-    return Scan(pages, answer["count"])
+    return pages, answer["count"]
 
 
 async def read_scan(read: PageText, pages: Mapping[int, Picture]) -> list[Section]:

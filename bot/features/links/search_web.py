@@ -6,7 +6,6 @@ The operator named the service's address, so it may be a private one. No redirec
 import asyncio
 import html
 import re
-from dataclasses import dataclass
 
 import httpx2
 import orjson
@@ -44,15 +43,6 @@ class SearchFailed(ToolError):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPage:
-    """A result: its title, its address and a short text, each of one line."""
-
-    title: str
-    address: str
-    text: str
-
-
 class SearchService:
     """A search service: with a `key` Brave's web search API at `address`, else a SearXNG."""
 
@@ -64,8 +54,11 @@ class SearchService:
         if key:
             self._headers["X-Subscription-Token"] = key
 
-    async def search(self, query: str) -> list[FoundPage]:
-        """Return at most eight results, best first; raise `SearchFailed`."""
+    async def search(self, query: str) -> list[str]:
+        """Return at most eight results, best first; raise `SearchFailed`.
+
+        Each has a title, an address, and mostly a short text, on a line each.
+        """
         words = " ".join(query.split()[:_MAX_QUERY_WORDS])[:_MAX_QUERY_CHARS]
         try:
             async with asyncio.timeout(_TIMEOUT_S):
@@ -107,11 +100,8 @@ def search_web_tool(service: SearchService) -> Tool[SearchWebArguments]:
 
     async def run(arguments: SearchWebArguments, _: AgentContext) -> str:
         found = await service.search(arguments.query)
-        results = (
-            "\n".join(filter(None, (f"{number}. {page.title}", page.address, page.text)))
-            for number, page in enumerate(found, start=1)
-        )
-        return "\n\n".join(results) or "Nothing was found."
+        numbered = (f"{number}. {result}" for number, result in enumerate(found, start=1))
+        return "\n\n".join(numbered) or "Nothing was found."
 
     return Tool(
         "search_web",
@@ -124,7 +114,7 @@ def search_web_tool(service: SearchService) -> Tool[SearchWebArguments]:
     )
 
 
-def _results(answer: object) -> list[FoundPage]:
+def _results(answer: object) -> list[str]:
     """Return the usable results of an answer; raise `SearchFailed` for JSON of another kind."""
     if isinstance(answer, dict) and answer.get("type") == "search":  # Brave's
         answer = answer.get("web", {"results": []})
@@ -137,7 +127,7 @@ def _results(answer: object) -> list[FoundPage]:
             case {"url": str(address)} if _ADDRESS.fullmatch(address):
                 title = _plain(result.get("title"), _MAX_TITLE_CHARS)
                 text = _plain(result.get("content") or result.get("description"), _MAX_TEXT_CHARS)
-                found.append(FoundPage(title or address, address, text))
+                found.append("\n".join(filter(None, (title or address, address, text))))
         if len(found) == _MAX_RESULTS:
             break
     return found
