@@ -25,12 +25,9 @@ _BLANKS = re.compile(r"\s+")
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
     """Add the sections of an HTML file; `chapter` names the text before its first heading."""
+    # Without `huge_tree` a text or an attribute of 10 MB ends the file without a word.
     parser = etree.HTMLParser(
-        encoding=encoding_of(content),
-        no_network=True,
-        remove_comments=True,
-        remove_pis=True,
-        huge_tree=True,  # else a text or an attribute of 10 MB ends the file without a word
+        encoding=encoding_of(content), remove_comments=True, remove_pis=True, huge_tree=True
     )
     root = etree.fromstring(content, parser)
     if root is None:

@@ -298,7 +298,7 @@ _MAX_NAME_CHARS = 64
 # Persian letters are joined by one, emoji by the other. All other format characters only hide.
 _JOINERS = "\u200c\u200d"
 _SYMBOL = re.compile(f"[{SYMBOLS}]")
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,4}){0,2}")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,3}")
 _TO_SPACE = {"Cc", "Zl", "Zp"}
 
 
