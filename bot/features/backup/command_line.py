@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bot.feature import Subcommands
 from bot.features import import_all
-from bot.features.backup.backup_file import BackupReader, BackupRefused, BackupWriter
+from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRefused, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
@@ -20,7 +20,7 @@ from bot.runtime.process import memory_options, open_store, redis_address
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
 from memory.store.keys import Keys, Scope
-from memory.store.store import Scripts, Store, take_layout
+from memory.store.store import LAYOUT, Scripts, Store, check_layout, take_layout
 
 _SENTENCES: dict[Outcome, str] = {
     "restored": "restored",
@@ -112,8 +112,10 @@ async def _save(
     is_journal = options.journal
     async with open_store(redis, settings) as client:
         shared = [Scope.of_namespace(each) for each in settings.namespaces]
-        saving = Saving(_store(client, settings), settings.bot_id, shared)
-        header = await saving.header(is_journal_only=is_journal)
+        store = _store(client, settings)
+        await check_layout(client, store.keys)
+        saving, now = Saving(store, shared), await client.server_time()
+        header = BackupHeader(settings.bot_id, LAYOUT, now, is_journal_only=is_journal)
         with BackupWriter(options.file, header, passphrase) as writer:
             counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
         if not is_journal:

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from bot.features.backup.backup_file import BackupHeader, BackupRefused, BackupWriter, FileRecord
+from bot.features.backup.backup_file import BackupWriter, FileRecord
 from bot.features.backup.erasures import Erasures, Version, read_journal
 from memory.erasure.jobs import Job
 from memory.scopes.log import paired, seq_of
@@ -25,7 +25,7 @@ from memory.store.commands import Command
 from memory.store.errors import StoreFull
 from memory.store.journal import person_name
 from memory.store.keys import TAG_FIELD, Keys, Scope
-from memory.store.store import LAYOUT, Scripts, Store, count_scopes, pages_of_scopes, stream_entries
+from memory.store.store import Scripts, Store, count_scopes, pages_of_scopes, stream_entries
 
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""
@@ -134,25 +134,11 @@ Progress = Callable[[int, int], None]
 class Saving:
     """Makes backups of one bot's store. `shared` are the namespaces of the operator's documents."""
 
-    def __init__(self, store: Store, bot_id: int, shared: Sequence[Scope] = ()) -> None:
+    def __init__(self, store: Store, shared: Sequence[Scope] = ()) -> None:
         self._store = store
         self._client = store.client
         self._scripts = Scripts(store.client, LUA)
-        self._bot_id = bot_id
         self._shared = shared
-
-    async def header(self, *, is_journal_only: bool) -> BackupHeader:
-        """Return the header of a new file; raise `BackupRefused` if another version stored this."""
-        stored = await self._client.call("GET", self._store.keys.layout)
-        if int(stored or LAYOUT) != LAYOUT or (
-            not stored and await count_scopes(self._client, self._store.keys)
-        ):
-            raise BackupRefused(
-                "another version of the bot has stored this data: make the backup with that "
-                "version, or start this one first"
-            )
-        now = await self._client.server_time()
-        return BackupHeader(self._bot_id, LAYOUT, now, is_journal_only=is_journal_only)
 
     async def save(
         self, writer: BackupWriter, *, is_journal_only: bool, progress: Progress

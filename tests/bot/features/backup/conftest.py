@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.features.backup import backup_file
-from bot.features.backup.backup_file import BackupReader, BackupWriter
+from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from memory.memory import Memory
@@ -56,9 +56,8 @@ PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["p
 async def save(
     memory: Memory, file: Path, passphrase: str = "", *, is_journal_only: bool = False
 ) -> Counter[str]:
-    await memory.client.call("SET", memory.keys.layout, LAYOUT)  # as the start of a bot does
-    saving = Saving(memory.store, BOT)
-    header = await saving.header(is_journal_only=is_journal_only)
+    saving, now = Saving(memory.store), await memory.client.server_time()
+    header = BackupHeader(BOT, LAYOUT, now, is_journal_only=is_journal_only)
     with BackupWriter(file, header, passphrase) as writer:
         return await saving.save(writer, is_journal_only=is_journal_only, progress=silent)
 

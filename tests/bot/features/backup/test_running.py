@@ -1,5 +1,6 @@
 """`backup`, `restore` and the row of `check` say what was done, or why nothing was."""
 
+import asyncio
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from bot.features.backup.settings import BackupSettings
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
+from memory.store.store import OtherLayout
 from memory.text.tokens import TokenCounter
 from tests.bot.features.conftest import SettingsOf
 from tests.memory.conftest import OPTIONS
@@ -47,6 +49,17 @@ def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(
     assert capsys.readouterr().err == f"{file}: No such file or directory\n"
 
 
+@pytest.mark.parametrize(("layout", "advice"), [(1, "a version of"), (99, "that wrote it, or")])
+async def test_what_another_version_has_stored_is_not_backed_up(
+    store: RedisClient, valkey: str, file: Path, layout: int, advice: str
+) -> None:
+    """The advice for a newer layout was to start this version, which refuses to start."""
+    await store.call("SET", Keys(42).layout, layout)
+    options = Namespace(file=file, journal=False)
+    with pytest.raises(OtherLayout, match=f"start .*{advice}"):
+        await asyncio.to_thread(run_backup, settings_of(valkey), options)
+
+
 DAY_S = 86_400
 
 
@@ -63,7 +76,7 @@ def test_the_row_says_how_old_the_last_backup_is() -> None:
 async def test_a_backup_is_seen_by_the_check_of_its_bot_alone(
     store: RedisClient, tokens: TokenCounter, settings_of: SettingsOf
 ) -> None:
-    await Saving(Memory(store, 42, tokens, None, OPTIONS).store, 42).note_done()
+    await Saving(Memory(store, 42, tokens, None, OPTIONS).store).note_done()
     for bot, verdict in ((42, "ok"), (43, "warn")):
         [row] = [row async for row in PROBES[0].run(settings_of(), store, Keys(bot))]
         assert row.verdict == verdict
