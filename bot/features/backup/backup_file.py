@@ -14,6 +14,7 @@ import hmac
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b, scrypt, sha256
 from pathlib import Path
@@ -93,7 +94,7 @@ class BackupWriter:
     """Writes a file under a temporary name; it gets its own name when the block ends without error.
 
     Only the operator may read it (mode 0600). A crash leaves the temporary file, which the next
-    backup to the same name replaces.
+    backup to the same name replaces. Raise `BackupRefused` at the end if that happened meanwhile.
     """
 
     def __init__(self, path: Path, header: BackupHeader, passphrase: str = "") -> None:
@@ -124,15 +125,25 @@ class BackupWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            with self._file:
+        with self._file:
+            try:
                 if kind is None:
                     self._write_chunk(is_last=True)
                     self._file.flush()
                     os.fsync(self._file.fileno())
+                    if not self._is_ours():
+                        raise BackupRefused(f"another backup to {self._path} has begun meanwhile")
                     self._partial.replace(self._path)
-        finally:
-            self._partial.unlink(missing_ok=True)
+                    _sync_folder(self._path.parent)
+            finally:
+                if self._is_ours():
+                    self._partial.unlink()
+
+    def _is_ours(self) -> bool:
+        """Return whether the temporary name still belongs to this writer."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._file.fileno()), self._partial.lstat())
+        return False
 
     def _write_chunk(self, *, is_last: bool, of: str = "the store") -> None:
         content = zlib.compress(bytes(self._waiting), 6)
@@ -142,6 +153,16 @@ class BackupWriter:
         self._file.write(len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
         self._number += 1
         self._waiting.clear()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name of a file survive a power failure."""
+    with suppress(PermissionError):  # Windows cannot open a folder
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 class BackupReader:

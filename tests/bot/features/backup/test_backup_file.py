@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import starmap
 from pathlib import Path
+from stat import S_ISDIR
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -151,6 +152,30 @@ def test_a_backup_that_fails_leaves_the_former_file_as_it_was(tmp_path: Path) ->
         writer.write({"number": 1 // 0})
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
+
+
+def test_of_two_backups_to_one_name_the_later_one_counts_and_the_other_is_refused(
+    tmp_path: Path,
+) -> None:
+    """The first one gave the name to what the second had written so far, and deleted the rest."""
+    path = write(tmp_path / "backup")
+    first, second = (BackupWriter(path, BackupHeader(42, 2, at)) for at in (2.0, 3.0))
+    with second:
+        second.write({"number": 1})
+        with pytest.raises(BackupRefused, match="another backup to"), first:
+            first.write({"number": 0})
+        assert read(path, "") == [0, 1, 2]
+    assert read(path, "") == [1]
+    assert [each.name for each in tmp_path.iterdir()] == ["backup"]
+
+
+def test_the_file_is_on_the_disk_before_its_name_and_then_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda each: synced.append(S_ISDIR(os.fstat(each).st_mode)))
+    write(tmp_path / "backup")
+    assert synced == [False, True]
 
 
 def test_a_compressed_bomb_is_refused_and_not_written(
