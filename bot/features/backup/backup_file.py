@@ -15,15 +15,16 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, scrypt, sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, BinaryIO, Self
+from typing import Annotated, Any, BinaryIO, Self
 
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from pydantic import Field, TypeAdapter
 
 FORMAT = 1
 _MAGIC = b"RICORDO BACKUP\n"
@@ -34,6 +35,8 @@ _CHUNK_BYTES = 2**20
 _LENGTH_BYTES = 4
 _PREFIX_BYTES = 7  # the first part of all nonces
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**27, "dklen": 64}
+
+_Hex = Annotated[str, Field(pattern="^(?:[0-9a-f]{2})*$")]
 
 FileRecord = dict[str, Any]
 """One JSON object of a file."""
@@ -51,11 +54,16 @@ class BackupHeader:
     layout: int  # of names in the store (`memory.store.store`)
     created_at: float  # in Unix seconds
     is_journal_only: bool = False
-    salt: str = ""  # "" if the file is not encrypted; else `unlock` is needed before `records`
-    passphrase_check: str = ""
+    salt: _Hex = ""  # "" if the file is not encrypted; else `unlock` is needed before `records`
+    passphrase_check: _Hex = ""
     format: int = FORMAT
     id: str = field(default_factory=lambda: token_hex(16))
-    prefix: str = field(default_factory=lambda: token_hex(_PREFIX_BYTES))
+    prefix: Annotated[_Hex, Field(min_length=14, max_length=14)] = field(
+        default_factory=lambda: token_hex(_PREFIX_BYTES)
+    )
+
+
+_HEADER = TypeAdapter(BackupHeader)
 
 
 class _Seal:
@@ -104,7 +112,7 @@ class BackupWriter:
         if passphrase:
             salt = token_hex(16)
             key, check = _derived(passphrase, salt)
-            header = BackupHeader(**asdict(header) | {"salt": salt, "passphrase_check": check})
+            header = replace(header, salt=salt, passphrase_check=check)
         line = orjson.dumps(asdict(header)) + b"\n"
         self._seal = _Seal(line, header.prefix, key)
         self._number = 0
@@ -208,15 +216,9 @@ def _header_of(file: BinaryIO) -> tuple[BackupHeader, bytes]:
                 f"the file has format {described['format']}, and this version reads format "
                 f"{FORMAT}: restore it with the version that wrote it, or a newer one"
             )
-        header = BackupHeader(**described)
-        is_typed = [*map(type, asdict(header).values())] == [each.type for each in fields(header)]
-        bytes.fromhex(header.salt)
-        is_prefix = is_typed and len(bytes.fromhex(header.prefix)) == _PREFIX_BYTES
-        if not is_prefix or not header.passphrase_check.isascii():
-            raise damaged()
+        return _HEADER.validate_json(line, strict=True), line
     except (ValueError, TypeError, KeyError):
         raise damaged() from None
-    return header, line
 
 
 def _chunk_of(file: BinaryIO) -> bytes | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bot.feature import Subcommands
 from bot.features import import_all
 from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRefused, BackupWriter
-from bot.features.backup.restoring import Outcome, Restoring, check_files
+from bot.features.backup.restoring import Contents, Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
 from bot.operator_classes import UnusableClass
@@ -56,7 +56,8 @@ def run_backup(settings: BackupSettings, options: argparse.Namespace) -> int:
     """Write a backup, or the journal of erasures alone; return the exit status."""
     _check_token(settings)
     try:
-        passphrase = _new_passphrase(settings)
+        question = "Passphrase for the backup (empty: not encrypted): "
+        passphrase = _passphrase(settings, question, again="Once more: ")
         with redis_address(settings) as redis:
             counts = asyncio.run(_save(settings, redis, options, passphrase))
     except (BackupRefused, EmbeddedBusy, OSError) as error:
@@ -78,14 +79,14 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
     try:
         # The rules of the stored fields decide what is left of a scope.
         import_all(settings.features)
-        readers = [BackupReader(path) for path in options.files]
+        readers = sorted(map(BackupReader, options.files), key=lambda each: -each.header.created_at)
         _unlock([reader for reader in readers if reader.header.salt], settings)
-        total = check_files(readers, settings.bot_id, is_other_bot=options.other_bot)
+        contents = check_files(readers, settings.bot_id, is_other_bot=options.other_bot)
         with redis_address(settings) as redis:
-            counts = asyncio.run(_restore(settings, redis, readers, total))
+            counts = asyncio.run(_restore(settings, redis, readers, contents))
     except (BackupRefused, EmbeddedBusy, OSError, UnusableClass) as error:
         return _refused(settings, error)
-    if not total:
+    if not contents.scopes:
         sys.stdout.write("nothing to restore: no conversation, person or namespace is in there\n")
         return NOTHING_THERE
     for outcome, sentence in _SENTENCES.items():
@@ -124,13 +125,13 @@ async def _save(
 
 
 async def _restore(
-    settings: BackupSettings, redis: str, readers: Sequence[BackupReader], total: int
+    settings: BackupSettings, redis: str, readers: Sequence[BackupReader], contents: Contents
 ) -> Counter[Outcome]:
     async with open_store(redis, settings) as client:
         store = _store(client, settings)
         await take_layout(client, store.keys)
         restoring = Restoring(store, memory_options(settings).tail)
-        return await restoring.restore(readers, total, _Progress())
+        return await restoring.restore(readers, contents, _Progress())
 
 
 def _store(client: RedisClient, settings: BackupSettings) -> Store:
@@ -142,20 +143,12 @@ def _check_token(settings: BackupSettings) -> None:
         sys.exit("TELEGRAM_BOT_TOKEN is not set: it names the bot that the memory belongs to")
 
 
-def _is_asked(settings: BackupSettings) -> bool:
-    return settings.backup_passphrase is None and sys.stdin.isatty()
-
-
-def _passphrase(settings: BackupSettings, question: str) -> str:
+def _passphrase(settings: BackupSettings, question: str, again: str = "") -> str:
     """Return the passphrase, "" for none; ask for it only at a terminal."""
     if settings.backup_passphrase is not None:
         return settings.backup_passphrase.get_secret_value()
-    return getpass.getpass(question) if _is_asked(settings) else ""
-
-
-def _new_passphrase(settings: BackupSettings) -> str:
-    passphrase = _passphrase(settings, "Passphrase for the backup (empty: not encrypted): ")
-    if passphrase and _is_asked(settings) and getpass.getpass("Once more: ") != passphrase:
+    passphrase = getpass.getpass(question) if sys.stdin.isatty() else ""
+    if passphrase and again and getpass.getpass(again) != passphrase:
         raise BackupRefused("the two passphrases differ")
     return passphrase
 

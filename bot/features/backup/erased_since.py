@@ -8,18 +8,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bot.features.backup.erasures import ErasedParts, Erasures, Version
-from bot.features.backup.saving import Row, StoredScope
+from bot.features.backup.saving import STREAMS, Row, StoredScope
 from memory.documents import Document
 from memory.scopes.changes import Revision, new_values, without
 from memory.scopes.entries import written
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
-from memory.scopes.log import Delta, StreamDelta
+from memory.scopes.log import Delta, StreamDelta, message_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 
 _ANY_VERSION = -1
+_COUNTERS = ("epoch", "erasure", "generation", "next_seq", "next_record", "exchanges", "fence")
+_MAX_COUNT = 2**53
 _PERSON, _SEQ = 0, 1
 """The first parts of a stored work item (`shared/work.lua`)."""
 
@@ -32,7 +34,7 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
     scope = Scope(stored.tag)
     taken = erasures.of_scope(scope, stored.version)
     owner = _owner(scope)
-    if taken.is_cleared or (owner and erasures.forgotten_until(owner, stored.version.read_at)):
+    if taken.is_cleared or (owner and erasures.forgotten_until(owner, stored.read_at)):
         return None
     left = stored
     for erased in _erasures_of(stored, scope, taken, erasures):
@@ -48,6 +50,21 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
         marked = {**learned, mark.name.encode(): mark.stored.encode()}
         left = replace(left, learned=marked, is_due=True)
     return left
+
+
+def read_through(stored: StoredScope) -> None:
+    """Read a scope as a restore does; raise what that raises if it was edited."""
+    for name in STREAMS:
+        numbers = [number for number, _ in getattr(stored, name)]
+        if numbers != sorted({*numbers}):
+            raise ValueError(name)
+    for name in _COUNTERS:
+        if not 0 <= int(stored.meta.get(name.encode(), 0)) < _MAX_COUNT:
+            raise ValueError(name)
+    for seq, row in stored.log:
+        message_of(seq, row)
+    people_in(stored)
+    left_of(stored, Erasures({}, {}), 0, 0)
 
 
 def people_in(stored: StoredScope) -> set[int]:
@@ -73,12 +90,12 @@ def _erasures_of(
         yield Erased(stored.tag, taken.messages)
     if not _owner(scope):
         for person in sorted(people_in(stored)):
-            until = erasures.forgotten_until(person, stored.version.read_at)
+            until = erasures.forgotten_until(person, stored.read_at)
             if until:
                 seqs = _said_by(stored, person, until)
                 oldest = stored.log[0][0] if stored.log else float("inf")
                 yield Erased(stored.tag, seqs, oldest, sender_id=person, until=until)
-    elsewhere = Version(_ANY_VERSION, _ANY_VERSION, stored.version.read_at)
+    elsewhere = Version(_ANY_VERSION, _ANY_VERSION, stored.read_at)
     facts = _read(stored).facts
     sources = {source.tag for fact in facts for source in fact.sources}
     sources |= {source.tag for fact in facts for old in fact.replaced for source in old.sources}
@@ -151,7 +168,7 @@ def _work(
     for id_, value in stored.work.items():
         item = WorkItem.of_stored(id_.decode(), value)
         due = item.due if item.due > now else item.due_after(now)
-        is_forgotten = erasures.forgotten_until(item.person, stored.version.read_at)
+        is_forgotten = erasures.forgotten_until(item.person, stored.read_at)
         if item.is_open and due and not is_forgotten and item.id not in taken.work:
             seq = int(value.split(b"|")[_SEQ])
             left[id_] = f"{item.person}|{seq}|{round(due * 1000)}|0|0||{item.body}".encode()

@@ -3,6 +3,7 @@
 `memory.store.journal` writes it, and says what an entry holds.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,11 @@ _PAGE = 1_000
 _NUMBER_MARGIN_S = 86_400
 """Numbers are used again only after a store was lost, so clocks may differ by this much."""
 
+_ENTRY = re.compile(
+    r"\A(?:c\|\d{1,15}\|\d{1,15}|e\|\d{1,15}\|[\d,-]*\|[\d,-]*\|[\da-f,]*|p\|\d{1,12}\.\d+|x\|[^|]+)\Z",
+    re.ASCII,
+)
+"""What an entry says of a hashed id, as `memory.store.journal` writes it."""
 _MAX_NUMBERS = 2_000_000
 """Numbers that the entries of one scope may name: more than a conversation can hold."""
 
@@ -73,11 +79,16 @@ class Erasures:
         return any(parts[0] == "c" and at <= noted_at for parts, noted_at in self._find(name))
 
     def is_sound(self) -> bool:
-        """Return whether reading the journal takes little memory, also if somebody changed it."""
+        """Return whether all of it is known here, and takes little memory to read."""
         counts: Counter[str] = Counter()
         try:
+            for secret in self.secrets.values():
+                bytes.fromhex(secret)
             for entry in self.entries:
-                hashed, kind, *parts = entry.split("|")
+                hashed, _, what = entry.partition("|")
+                if not _ENTRY.match(what):
+                    return False
+                kind, *parts = what.split("|")
                 for ranges in parts[1:3] if kind == "e" else ():
                     counts[hashed] += sum(max(0, each.stop - each.start) for each in _spans(ranges))
         except ValueError:

@@ -7,10 +7,14 @@ see all of a scope or nothing, nothing newer is overwritten, and a restore that 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from dataclasses import dataclass, field
+from math import inf
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
 
 from bot.features.backup.backup_file import BackupReader, BackupRefused, FileRecord, damaged
-from bot.features.backup.erased_since import left_of, people_in
+from bot.features.backup.erased_since import left_of, people_in, read_through
 from bot.features.backup.erasures import Erasures, journal_mark, merge_journals, read_journal
 from bot.features.backup.saving import (
     ACCESS_PARTS,
@@ -27,15 +31,28 @@ from memory.store.store import LAYOUT, Scripts, Store
 from memory.work.item import WorkItem
 from memory.work.items import look_at
 
-_STAGED_S = 3_600
-"""If a restore dies, what it has staged expires after this time."""
+_STAGED_S = 120
+"""If a restore dies, what it has staged expires after this time: no erasure finds it."""
 _PAGE = 100
 _KINDS = {"scope", *STREAMS, "scope_end", "journal", "access", "end"}
+_JOURNAL = TypeAdapter(tuple[dict[str, str], dict[str, float]])
+_Id = Annotated[str, Field(pattern=r"^-?\d{1,19}$")]
+_ACCESS = TypeAdapter(dict[str, dict[_Id, str]])
 
 Outcome = Literal["restored", "done", "kept", "forgotten", "expired"]
 """What became of a scope. `done`: an earlier run has restored it from this file. `kept`: it has
 content of its own, or was cleared since. `forgotten`: all of it was erased since. `expired`: nobody
 has written there for so long that it would have been forgotten by now."""
+
+
+@dataclass(slots=True)
+class Contents:
+    """What files hold together, beside their scopes."""
+
+    scopes: int = 0
+    journals: Erasures = field(default_factory=lambda: Erasures({}, {}))
+    # By person: a part of the access list, and what it has of them. The newest file counts.
+    access: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 class Restoring:
@@ -50,38 +67,30 @@ class Restoring:
         self._mark = (0, 0.0)
 
     async def restore(
-        self, readers: Sequence[BackupReader], total: int, progress: Progress
+        self, readers: Sequence[BackupReader], contents: Contents, progress: Progress
     ) -> Counter[Outcome]:
-        """Restore files that `check_files` has accepted, the newest first; raise `StoreError`.
+        """Restore files that `check_files` has accepted; raise `StoreError`.
 
         The journals of all files hold for all of them, and for the store from now on.
         """
         counts: Counter[Outcome] = Counter()
-        readers = sorted(readers, key=lambda each: -each.header.created_at)
-        journals = Erasures({}, {})
-        for record in (each for reader in readers for each in reader.records()):
-            if record["kind"] == "journal":
-                journals.add(record["secrets"], record["entries"])
-            elif record["kind"] == "access":
-                await self._let_in(record)
-        await merge_journals(self._store, journals)
+        await self._let_in(contents.access)
+        await merge_journals(self._store, contents.journals)
         for reader in readers:
             records = reader.records()
             for head in (each for each in records if each["kind"] == "scope"):
                 counts[await self._restore(from_file(head, records), reader.header.id)] += 1
-                progress(counts.total(), total)
+                progress(counts.total(), contents.scopes)
         return counts
 
-    async def _let_in(self, access: FileRecord) -> None:
+    async def _let_in(self, access: Mapping[str, tuple[str, str]]) -> None:
         """Restore who may come in and who may not; what was decided later stays."""
         key = self._store.keys.access
-        known: set[str] = set()
-        for part in ACCESS_PARTS:
-            known |= {id_.decode() for id_ in await self._client.call("HKEYS", key(part))}
+        found = await self._client.pipeline([("HKEYS", key(part)) for part in ACCESS_PARTS])
+        known = {id_.decode() for ids in found for id_ in ids}
         new = [
             ("HSET", key(part), id_, value)
-            for part in ACCESS_PARTS
-            for id_, value in access[part].items()
+            for id_, (part, value) in access.items()
             if id_ not in known
         ]
         if new:
@@ -89,76 +98,79 @@ class Restoring:
 
     async def _restore(self, stored: StoredScope, backup: str) -> Outcome:
         scope = Scope(stored.tag)
+        names = self._store.keys.scope(scope)
+        content = (names.log, names.learned, names.records, names.work, names.turn)
         while True:
             mark = await journal_mark(self._store)
             if mark != self._mark:
                 self._erasures, self._mark = await read_journal(self._store), mark
             now = await self._client.server_time()
-            ttl_s = 0.0  # for ever
-            if stored.ttl_s:
-                ttl_s = min(stored.ttl_s, self._store.ttl_s) - (now - stored.version.read_at)
-                if ttl_s <= 0:
-                    return "expired"
+            # Also what never expires, because the journal does not reach back further.
+            left_s = min(stored.ttl_s or inf, self._store.ttl_s) - (now - stored.read_at)
+            if left_s <= 0:
+                return "expired"
             left = left_of(stored, self._erasures, self._tail, now)
             if left is None or (stored.has_content and not left.has_content):
                 return "forgotten"
-            epoch, erasure, restored_from = await self._client.call(
-                "HMGET", self._store.keys.scope(scope).meta, "epoch", "erasure", "restored"
-            )
-            is_done = restored_from == backup.encode()
-            if int(epoch or 0) > stored.version.epoch and not is_done:
+            asked: list[Command] = [
+                ("HMGET", names.meta, "epoch", "erasure", "restored"),
+                ("EXISTS", *content),
+            ]
+            (epoch, erasure, restored), has_content = await self._client.pipeline(asked)
+            if restored == backup.encode():
+                await self._finish(scope, left)
+                return "done"
+            if has_content or int(epoch or 0) > stored.version.epoch:
                 return "kept"
             request = {
                 "backup": backup,
                 "epoch": (epoch or b"0").decode(),
                 "erasure": (erasure or b"0").decode(),
-                "ttl_ms": round(ttl_s * 1000),
+                "ttl_ms": round(left_s * 1000) if stored.ttl_s else 0,
             }
-            outcome = await self._put(scope, left, request, is_done=is_done)
+            outcome = await self._put(scope, left, request)
             if outcome != "changed":
                 return outcome
 
     async def _put(
-        self, scope: Scope, left: StoredScope, request: Mapping[str, object], *, is_done: bool
+        self, scope: Scope, left: StoredScope, request: Mapping[str, str | int]
     ) -> Outcome | Literal["changed"]:
-        """Write a scope under staged keys, then move it to its own in one step.
-
-        `is_done`: an earlier run has moved it. That run may have died before it wrote the indexes,
-        so they are written again.
-        """
+        """Write a scope under staged keys, then move it to its own in one step."""
         keys, client = self._store.keys, self._client
-        names = keys.scope(scope)
-        staged = {name: keys.restoring(scope, name) for name in (*STREAMS, *HASHES)}
-        if not is_done:
-            content = (names.log, names.learned, names.records, names.work, names.turn)
-            if await client.call("EXISTS", *content):
-                return "kept"
-            await client.call("UNLINK", *staged.values())
-            for page in _pages(left, staged):
-                expiry = [("EXPIRE", name, _STAGED_S) for name in {str(each[1]) for each in page}]
-                await client.pipeline([*page, *expiry])
+        staged = {name: keys.restoring(scope, name) for name in (*HASHES, *STREAMS)}
+        await client.call("UNLINK", *staged.values())
+        # `meta` is always there and expires first, so the last step sees if something has expired.
+        expiry = [("EXPIRE", name, _STAGED_S) for name in staged.values()]
+        commands = [("HSET", staged["meta"], "restored", request["backup"]), *_writes(left, staged)]
+        for first in range(0, len(commands), _PAGE):
+            await client.pipeline([*commands[first : first + _PAGE], *expiry])
         # Erasures find a scope by these indexes. So they are written first, and then the journal is
         # looked at: it has every erasure that began before, and a later one finds the scope.
         await client.pipeline(self._indexed(scope, left))
         outcome: Outcome | Literal["changed"] = "changed"
         if await journal_mark(self._store) == self._mark:
-            names_of_all = (*names, *staged.values())
-            outcome = (await self._scripts["restore_scope"](names_of_all, request)).decode()
+            names = (*keys.scope(scope), *staged.values())
+            outcome = (await self._scripts["restore_scope"](names, request)).decode()
         if outcome in ("kept", "changed"):
             await client.call("UNLINK", *staged.values())
         else:
-            # A worker that looked too early may have removed an item from the index.
-            commands = self._indexed(scope, left)
-            if left.is_due:
-                commands.append(("ZADD", keys.learning, "NX", int(left.version.read_at), scope.tag))
-            if left.topic_named_by:
-                named = "SET", keys.topic_name(scope), left.topic_named_by
-                commands.append((*named, "EX", self._store.ttl_s, "NX"))
-            await client.pipeline(commands)
+            await self._finish(scope, left)
         return outcome
 
+    async def _finish(self, scope: Scope, left: StoredScope) -> None:
+        """Write what may be missing after a scope was moved: its run may have died behind that."""
+        keys = self._store.keys
+        # A worker that looked too early may have removed an item from the index.
+        commands = self._indexed(scope, left)
+        if left.is_due:
+            commands.append(("ZADD", keys.learning, "NX", int(left.read_at), scope.tag))
+        if left.topic_named_by:
+            named = "SET", keys.topic_name(scope), left.topic_named_by
+            commands.append((*named, "EX", self._store.ttl_s, "NX"))
+        await self._client.pipeline(commands)
+
     def _indexed(self, scope: Scope, left: StoredScope) -> list[Command]:
-        keys, at_ms = self._store.keys, round(left.version.read_at * 1000)
+        keys, at_ms = self._store.keys, round(left.read_at * 1000)
         commands: list[Command] = [
             ("ZADD", keys.index_of(scope), "GT", int(left.active_at), scope.tag)
         ]
@@ -174,12 +186,12 @@ class Restoring:
         return commands
 
 
-def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: bool) -> int:
-    """Read all files to their ends before anything is written; return the number of scopes.
+def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: bool) -> Contents:
+    """Read all files, the newest first, to their ends before anything is written.
 
     Raise `BackupRefused`. `is_other_bot`: files of another bot are allowed.
     """
-    scopes, journals = 0, Erasures({}, {})
+    contents = Contents()
     for reader in readers:
         header = reader.header
         if header.layout != LAYOUT:
@@ -196,18 +208,29 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
         records = map(_known, reader.records())
         try:
             for last in records:
-                if last["kind"] == "scope":
-                    scopes += 1
-                    from_file(last, records)
-                elif last["kind"] == "journal":
-                    journals.add(last["secrets"], last["entries"])
+                _check(last, records, contents)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise damaged() from None
         if last.get("kind") != "end":
             raise damaged()
-    if not journals.is_sound():
+    if not contents.journals.is_sound():
         raise damaged()
-    return scopes
+    return contents
+
+
+def _check(record: FileRecord, rest: Iterator[FileRecord], contents: Contents) -> None:
+    """Read a record as a restore does, so that it cannot fail later; raise what that raises."""
+    match record["kind"]:
+        case "scope":
+            contents.scopes += 1
+            read_through(from_file(record, rest))
+        case "journal":
+            contents.journals.add(*_JOURNAL.validate_python((record["secrets"], record["entries"])))
+        case "access":
+            parts = _ACCESS.validate_python({part: record[part] for part in ACCESS_PARTS})
+            for part in ACCESS_PARTS:
+                for id_, value in parts[part].items():
+                    contents.access.setdefault(id_, (part, value))
 
 
 def _known(record: FileRecord) -> FileRecord:
@@ -219,14 +242,11 @@ def _known(record: FileRecord) -> FileRecord:
     return record
 
 
-def _pages(left: StoredScope, staged: Mapping[str, str]) -> Iterator[list[Command]]:
-    commands: list[Command] = []
+def _writes(left: StoredScope, staged: Mapping[str, str]) -> Iterator[Command]:
     for name in HASHES:
-        fields = getattr(left, name).items()
-        commands += [("HSET", staged[name], field, value) for field, value in fields]
+        for field_name, value in getattr(left, name).items():
+            yield "HSET", staged[name], field_name, value
     for name in STREAMS:
         for number, row in getattr(left, name):
             pairs = (part for pair in row.items() for part in pair)
-            commands.append(("XADD", staged[name], f"{number}-0", *pairs))
-    for first in range(0, len(commands), _PAGE):
-        yield commands[first : first + _PAGE]
+            yield "XADD", staged[name], f"{number}-0", *pairs

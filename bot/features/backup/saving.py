@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field, TypeAdapter
 
 from bot.features.backup.backup_file import BackupWriter, FileRecord
 from bot.features.backup.erasures import Erasures, Version, read_journal
@@ -30,7 +31,8 @@ from memory.store.store import Scripts, Store, count_scopes, pages_of_scopes, st
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""
 
-HASHES = ("meta", "learned", "work")
+_HASHES_IN_FILE = {"meta": "meta", "learned": "learned", "work": "reminders"}
+HASHES = tuple(_HASHES_IN_FILE)
 STREAMS = ("log", "vectors", "records", "record_vectors")
 """The keys of a scope that a backup holds. They are content, or say how it is numbered.
 
@@ -40,13 +42,16 @@ ACCESS_PARTS = ("admitted", "refused")
 """The parts of the access list that a backup holds; a file with only the journal has them, too."""
 
 META_LEFT_OUT = (
-    *("wake_up", "committed", "committed_exchange", "committed_first", "closed", "stopped_by"),
-    *("off_record", "off_record_said", "off_record_ended", "lexical_only", "look"),
-    *("met:", "sent:", "newest:"),
+    *(b"wake_up", b"committed", b"committed_exchange", b"committed_first", b"closed"),
+    *(b"off_record", b"off_record_said", b"off_record_ended", b"lexical_only", b"look"),
+    *(b"stopped_by", b"met:", b"sent:", b"newest:"),
 )
-"""Fields of `meta` that no file holds: about running turns, sessions, and what intake counts."""
+"""Fields of `meta` that no file holds: about running turns, sessions, and what intake counts.
 
-_PLAIN = ("tag", "ttl_s", "active_at", "is_due", "topic_named_by")
+A colon ends what several names begin with.
+"""
+
+_PLAIN = ("tag", "read_at", "ttl_s", "active_at", "is_due", "topic_named_by")
 """Fields of a scope that a file holds as they are."""
 _ROWS, _ENTRIES = 200, 1_000
 """How many rows of a stream, and how many entries of the journal, one record has.
@@ -54,20 +59,23 @@ _ROWS, _ENTRIES = 200, 1_000
 Larger records could make a chunk that no reader takes.
 """
 
-Row = tuple[int, dict[bytes, bytes]]
+Row = tuple[
+    Annotated[int, Field(gt=0, lt=2**53)], Annotated[dict[bytes, bytes], Field(min_length=1)]
+]
 """One entry of a stream: its number and its fields."""
+_Seconds = Annotated[float, Field(ge=0, lt=2**40)]
 
 _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "record_vector_fingerprint")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredScope:
-    """All that a backup keeps of a scope, as it was at one moment (`version.read_at`)."""
+    """All that a backup keeps of a scope, as it was at one moment. Times are Unix seconds."""
 
     tag: str
-    version: Version
-    ttl_s: float  # seconds until it expires, 0 for never
-    active_at: float  # the last activity (Unix seconds), its score in the index
+    read_at: _Seconds
+    ttl_s: _Seconds  # seconds until it expires, 0 for never
+    active_at: _Seconds  # the last activity, its score in the index
     is_due: bool  # learning is planned
     topic_named_by: str
     meta: Mapping[bytes, bytes]
@@ -83,15 +91,19 @@ class StoredScope:
         """Whether it has messages, records, learned fields or work items, not only `meta`."""
         return bool(self.log or self.records or self.learned or self.work)
 
+    @property
+    def version(self) -> Version:
+        """What of the journal counts for it."""
+        epoch, erasure = (int(self.meta.get(name, 0)) for name in (b"epoch", b"erasure"))
+        return Version(epoch, erasure, self.read_at)
+
     def to_file(self) -> Iterator[FileRecord]:
         """Yield the records of a file; `from_file` puts them together again."""
         yield {
             "kind": "scope",
             **asdict(self.version),
             **{name: getattr(self, name) for name in _PLAIN},
-            "meta": _texts(self.meta),
-            "learned": _texts(self.learned),
-            "reminders": _texts(self.work),
+            **{stored: _texts(getattr(self, name)) for name, stored in _HASHES_IN_FILE.items()},
         }
         for name in STREAMS:
             rows = getattr(self, name)
@@ -101,20 +113,25 @@ class StoredScope:
         yield {"kind": "scope_end"}
 
 
+_SCOPE = TypeAdapter(StoredScope)
+
+
 def from_file(head: FileRecord, rest: Iterator[FileRecord]) -> StoredScope:
-    """Return the scope that begins with `head`; take its other records from `rest`."""
+    """Return the scope that begins with `head`; take its other records from `rest`.
+
+    Raise `KeyError`, `TypeError` or `ValueError` if a record has another form.
+    """
     streams: dict[str, Any] = {name: [] for name in STREAMS}
     for record in rest:
         if record["kind"] == "scope_end":
             break
         streams[record["kind"]] += [(number, _bytes(row)) for number, row in record["rows"]]
-    return StoredScope(
-        **{name: head[name] for name in _PLAIN},
-        version=Version(head["epoch"], head["erasure"], head["read_at"]),
-        meta=_bytes(head["meta"]),
-        learned=_bytes(head["learned"]),
-        work=_bytes(head["reminders"]),
-        **streams,
+    return _SCOPE.validate_python(
+        {
+            **{name: head[name] for name in _PLAIN},
+            **{name: _bytes(head[stored]) for name, stored in _HASHES_IN_FILE.items()},
+            **streams,
+        }
     )
 
 
@@ -250,12 +267,16 @@ class Saving:
                 break
         return StoredScope(
             tag=scope.tag,
-            version=Version(int(after[0] or 0), int(after[1] or 0), ends["at"] / 1000),
+            read_at=ends["at"] / 1000,
             ttl_s=max(ends["ttl"], 0) / 1000,
             active_at=float(active_at or ends["at"] / 1000),
             is_due=due is not None,
             topic_named_by=(named_by or b"").decode(),
-            meta=_kept(fields),
+            meta={
+                name: value
+                for name, value in fields.items()
+                if not {name, name[: name.find(b":") + 1]} & {*META_LEFT_OUT}
+            },
             learned=paired(learned),
             work=paired(work),
             **streams,
@@ -266,17 +287,6 @@ class Saving:
             return []
         found = stream_entries(self._client, stream, end=end)
         return [(seq_of(entry), fields) async for entry, fields in found]
-
-
-def _kept(meta: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    left_out = tuple(each.encode() for each in META_LEFT_OUT)
-    exact = {each for each in left_out if not each.endswith(b":")}
-    prefixes = tuple(each for each in left_out if each.endswith(b":"))
-    return {
-        name: value
-        for name, value in meta.items()
-        if name not in exact and not name.startswith(prefixes)
-    }
 
 
 def last_backup_key(keys: Keys) -> str:

@@ -4,12 +4,13 @@
 -- decided; `ttl_ms`, how long the scope lives, 0 for ever.
 -- Gives a scope without content what was staged for it, in one step.
 -- Answers 'restored'; 'done' if it was restored from this file before; 'kept' if it has content; 'changed' if
--- something was erased since the caller has looked.
+-- something was erased since the caller has looked, or if what was staged has expired.
 local request = cjson.decode(ARGV[1])
 local STAGED_META = key_of.restoring_meta
 if redis.call('HGET', META, 'restored') == request.backup then return 'done' end
 if redis.call('EXISTS', LOG, LEARNED, RECORDS, WORK, TURN) > 0 then return 'kept' end
 if redis.call('HEXISTS', META, 'moved_from') == 1 then return 'kept' end
+if redis.call('EXISTS', STAGED_META) == 0 then return 'changed' end
 local epoch, erasure = versions()
 if epoch ~= request.epoch or erasure ~= request.erasure then return 'changed' end
 

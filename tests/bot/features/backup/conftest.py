@@ -1,7 +1,7 @@
 """Two stores, one backed up and an empty one to restore into, and short ways to do both."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupWr
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from memory.memory import Memory
+from memory.store.keys import Scope
 from memory.store.store import LAYOUT
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS, valkey
@@ -54,9 +55,14 @@ PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["p
 
 
 async def save(
-    memory: Memory, file: Path, passphrase: str = "", *, is_journal_only: bool = False
+    memory: Memory,
+    file: Path,
+    passphrase: str = "",
+    *,
+    is_journal_only: bool = False,
+    shared: Sequence[Scope] = (),
 ) -> Counter[str]:
-    saving, now = Saving(memory.store), await memory.client.server_time()
+    saving, now = Saving(memory.store, shared), await memory.client.server_time()
     header = BackupHeader(BOT, LAYOUT, now, is_journal_only=is_journal_only)
     with BackupWriter(file, header, passphrase) as writer:
         return await saving.save(writer, is_journal_only=is_journal_only, progress=silent)
@@ -69,12 +75,12 @@ async def later_journal(memory: Memory, file: Path) -> Path:
 
 
 async def restore(memory: Memory, *files: Path, passphrase: str = "") -> Counter[Outcome]:
-    readers = [BackupReader(file) for file in files]
+    readers = sorted(map(BackupReader, files), key=lambda each: -each.header.created_at)
     for reader in readers:
         if reader.header.salt:
             reader.unlock(passphrase)
-    total = check_files(readers, BOT, is_other_bot=False)
-    return await Restoring(memory.store, tail=50).restore(readers, total, silent)
+    checked = check_files(readers, BOT, is_other_bot=False)
+    return await Restoring(memory.store, tail=50).restore(readers, checked, silent)
 
 
 def silent(_done: int, _total: int) -> None:

@@ -120,17 +120,22 @@ def test_a_changed_file_is_refused(
         read(path, passphrase)
 
 
-def check(folder: Path, records: list[Any]) -> None:
-    """Check a file with these records, which is otherwise whole."""
+def check(folder: Path, records: list[Any]) -> int:
+    """Check a file with these records, which is otherwise whole; return how many scopes it has."""
     with BackupWriter(folder / "file", BackupHeader(42, LAYOUT, 1.0)) as writer:
         for record in [*records, {"kind": "end"}]:
             writer.write(record)
-    assert check_files([BackupReader(folder / "file")], 42, is_other_bot=False) == 0
+    return check_files([BackupReader(folder / "file")], 42, is_other_bot=False).scopes
 
 
-SCOPE = dict.fromkeys((*saving._PLAIN, "epoch", "erasure", "read_at"), 0) | {
-    "kind": "scope", "meta": {}, "learned": {}, "reminders": {}
-}  # fmt: skip
+SCOPE: dict[str, Any] = dict.fromkeys(saving._PLAIN, 1)
+SCOPE |= {"kind": "scope", "tag": "c:7:0", "topic_named_by": ""}
+SCOPE |= {"meta": {}, "learned": {}, "reminders": {}}
+ROW = {"r": "user", "x": "1", "t": "tea", "s": "1", "i": "7", "n": "Ann", "m": "1", "k": "1"}
+
+
+def a_scope(*, kind: str = "log", rows: object = (), **changed: object) -> list[Any]:
+    return [SCOPE | changed, {"kind": kind, "rows": rows}, {"kind": "scope_end"}]
 
 
 def test_another_format_and_another_kind_of_file_are_refused(tmp_path: Path) -> None:
@@ -208,10 +213,16 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
     tmp_path: Path, journals: list[dict[str, float]]
 ) -> None:
     """Before the fix, one changed line of an unencrypted file took 2 GB."""
-    sound = {"id|e|1|1-3,7|1-2|": 1.0, "id|c|1|2": 1.0, "other|e|1|1-1500000||": 1.0}
+    sound = {
+        "id|e|1|1-3,7|1-2|": 1.0,
+        "id|c|1|2": 1.0,
+        "id|p|1.500": 1.0,
+        "id|x|0a": 1.0,
+        "other|e|1|1-1500000||": 1.0,
+    }
 
     def check_journals(*journals: dict[str, float]) -> None:
-        secrets = {"a": 0, "b": 1}
+        secrets = {"a": "0a", "b": "0b"}
         check(tmp_path, [{"kind": "journal", "secrets": secrets, "entries": e} for e in journals])
 
     check_journals(sound)
@@ -227,13 +238,28 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
         ([{"kind": "scope"}], "damaged"),
         ([SCOPE], "damaged"),
         ([SCOPE, {"kind": "log", "rows": [[1, {"t": "\N{SNOWMAN}"}]]}], "damaged"),
+        (a_scope(rows=[[0, ROW]]), "damaged"),
+        (a_scope(rows=[[2, ROW], [1, ROW]]), "damaged"),
+        (a_scope(rows=[[1, ROW | {"i": "Ann"}]]), "damaged"),
+        (a_scope(kind="vectors", rows=[[1, {}]]), "damaged"),
+        (a_scope(kind="records", rows=[[1, {"k": "fact", "j": "{}"}]]), "damaged"),
+        (a_scope(tag="u:Ann"), "damaged"),
+        (a_scope(read_at="now"), "damaged"),
+        (a_scope(meta={"erasure": "x"}), "damaged"),
+        (a_scope(learned={"document:1": "x"}), "damaged"),
+        (a_scope(reminders={"1": "x"}), "damaged"),
+        ([{"kind": "access", "admitted": {"7": "1"}, "refused": {"Ann": "1"}}], "damaged"),
         ([{"kind": "journal", "secrets": {}, "entries": []}], "damaged"),
+        ([{"kind": "journal", "secrets": {"a": "x"}, "entries": {}}], "damaged"),
+        ([{"kind": "journal", "secrets": {}, "entries": {"id|later|1": 1.0}}], "damaged"),
         (["end"], "damaged"),
     ],
 )
 def test_records_of_another_form_are_refused_before_anything_is_restored(
     tmp_path: Path, records: list[Any], why: str
 ) -> None:
+    """Before, an edited file ended the restore in its middle, with an error of our own code."""
+    assert check(tmp_path, a_scope(rows=[[1, ROW], [3, ROW]])) == 1
     with pytest.raises(BackupRefused, match=why):
         check(tmp_path, records)
 

@@ -107,12 +107,40 @@ async def test_an_erasure_during_a_restore_wins(
 
 
 @ONCE
+async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_begins_it_again(
+    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
+) -> None:
+    """No erasure finds it, and it stayed for an hour. What had expired was missing afterwards."""
+    await remember_much(memory)
+    await save(memory, file)
+    client = await StepwiseClient.open(other_server.url)
+    restoring = Memory(client, 42, tokens, None, OPTIONS)
+
+    async def expire() -> None:
+        staged = await empty.client.call("KEYS", "*restoring*")
+        times = await empty.client.pipeline([("TTL", name) for name in staged])
+        assert all(each <= 120 for each in times)
+        await empty.client.pipeline([("UNLINK", name) for name in staged])
+
+    client.then, commands, is_over = expire, 1, False
+    while not is_over:
+        other_server.ask("FLUSHALL")
+        client.calls_left = commands
+        await restore(restoring, file)
+        is_over = client.calls_left >= 0
+        assert await exported(empty, HERE, GROUP) == await exported(memory, HERE, GROUP)
+        commands += 11
+    await client.close()
+    assert commands > 30
+
+
+@ONCE
 async def test_a_journal_of_any_length_can_be_read_again(
     memory: Memory, empty: Memory, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was one record, so a chunk could become larger than a reader takes."""
     monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 2**21)
-    entries = [f"{number:032}|c|1|{number:0999}" for number in range(3_000)]
+    entries = [f"{number:032}|x|{number:0999}" for number in range(3_000)]
     scored = [part for entry in entries for part in (time.time(), entry)]
     await memory.client.call("ZADD", memory.keys.erasures, *scored)
     await save(memory, file)
