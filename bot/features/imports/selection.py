@@ -99,17 +99,15 @@ def select(
         cut = passages(_sections(talk, found.source), tokens)
         # A fact is the same at any time.
         is_fact = talk["messages"][0][0] == "fact"
-        new = [
-            each
-            for each in cut
-            if (each.place, 0 if is_fact else each.said_at, each.text) not in known
-        ]
+        keys = [(each.place, 0 if is_fact else each.said_at, each.text) for each in cut]
+        new = [each for each, key in zip(cut, keys, strict=True) if key not in known]
         if len(found.passages) + len(new) > room:
             found.beyond += len(answer["talks"]) - number
             break
         if not new:
             found.known += 1
             continue
+        known |= {*keys}  # a zip may hold a talk in two of its files
         found.passages = new + found.passages
         if is_fact:
             found.facts += 1

@@ -300,6 +300,15 @@ async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Impor
     assert len({*titles}) == 2
 
 
+async def test_what_an_export_holds_twice_is_stored_once(importer: Importer) -> None:
+    fact = {"text": "Ann likes tea.", "said_at": "2025-01-01T10:00:00+00:00", "ended_at": None}
+    later = fact | {"said_at": "2025-02-01T10:00:00+00:00"}
+    own = {"exported_at": "2025-03-01T10:00:00+00:00", "messages": [], "facts": [fact, later]}
+    await importer.bring(own)
+    await importer.bring(chatgpt(LISBON) + chatgpt(LISBON, BREAD))
+    assert len(await importer.texts()) == 3
+
+
 async def test_nothing_is_stored_after_no_or_if_a_clear_comes_between(importer: Importer) -> None:
     asked = await importer.send(chatgpt(LISBON))
     assert await importer.press(asked, button=1) == []
