@@ -7,7 +7,7 @@ Nothing is read or written here. The rules are those by which an erasure itself 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bot.features.backup.erasures import ErasedParts, Erasures, Version
+from bot.features.backup.erasures import ErasedParts, Erasures
 from bot.features.backup.saving import STREAMS, Row, StoredScope
 from memory.documents import Document
 from memory.scopes.changes import Revision, new_values, without
@@ -19,7 +19,6 @@ from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 
-_ANY_VERSION = -1
 _COUNTERS = ("epoch", "erasure", "generation", "next_seq", "next_record", "exchanges", "fence")
 _MAX_COUNT = 2**53
 _PERSON, _SEQ = 0, 1
@@ -32,7 +31,7 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
     If the running state is erased, it is learned again from the newest `tail` messages.
     """
     scope = Scope(stored.tag)
-    taken = erasures.of_scope(scope, stored.version)
+    taken = erasures.of_scope(scope, stored.read_at, *stored.versions)
     owner = _owner(scope)
     if taken.is_cleared or (owner and erasures.forgotten_until(owner, stored.read_at)):
         return None
@@ -95,12 +94,11 @@ def _erasures_of(
                 seqs = _said_by(stored, person, until)
                 oldest = stored.log[0][0] if stored.log else float("inf")
                 yield Erased(stored.tag, seqs, oldest, sender_id=person, until=until)
-    elsewhere = Version(_ANY_VERSION, _ANY_VERSION, stored.read_at)
     facts = _read(stored).facts
     sources = {source.tag for fact in facts for source in fact.sources}
     sources |= {source.tag for fact in facts for old in fact.replaced for source in old.sources}
     for tag in sorted(sources - {stored.tag}):
-        there = erasures.of_scope(Scope(tag), elsewhere)
+        there = erasures.of_scope(Scope(tag), stored.read_at)
         if there.messages or there.epoch:
             yield Erased(tag, there.messages, epoch=there.epoch)
 
@@ -116,10 +114,10 @@ def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:
 
 
 def _read(stored: StoredScope) -> ScopeMemory:
-    version = str(stored.version.epoch), str(stored.version.erasure)
+    epoch, erasure = map(str, stored.versions)
     fields = {name.decode(): value.decode() for name, value in stored.learned.items()}
     records = StreamDelta(stored.records, len(stored.records))
-    delta = Delta(version, int(stored.meta.get(b"generation", 0)), 0, fields, records)
+    delta = Delta((epoch, erasure), int(stored.meta.get(b"generation", 0)), 0, fields, records)
     return ScopeMemory(Scope(stored.tag)).join(delta, len(stored.records) + 1)
 
 

@@ -43,15 +43,6 @@ class ErasedParts:
     is_cleared: bool = False  # all of it is gone
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A scope as a backup has read it: its epoch, its erasure version, and when (Unix seconds)."""
-
-    epoch: int
-    erasure: int
-    read_at: float
-
-
 @dataclass(slots=True)
 class Erasures:
     """Entries of one or more journals, and the secrets with which their ids are hashed."""
@@ -96,17 +87,19 @@ class Erasures:
         # A scope has one id for each secret.
         return sum(sorted(counts.values())[-len(self.secrets) :]) <= _MAX_NUMBERS
 
-    def of_scope(self, scope: Scope, version: Version) -> ErasedParts:
-        """Return what was erased in a scope since this version of it."""
+    def of_scope(
+        self, scope: Scope, read_at: float, epoch: int = -1, erasure: int = -1
+    ) -> ErasedParts:
+        """Return what was erased in a scope since a backup has read these versions of it."""
         taken = ErasedParts()
         for parts, at in self._find(scope.tag):
-            is_of_then = version.read_at <= at + _NUMBER_MARGIN_S
+            is_of_then = read_at <= at + _NUMBER_MARGIN_S
             match parts:
                 case ["x", item]:
                     taken.work.add(item)
-                case ["c", after, lowest] if is_of_then and version.epoch < int(after):
+                case ["c", after, lowest] if is_of_then and epoch < int(after):
                     taken.epoch, taken.is_cleared = max(taken.epoch, int(lowest)), True
-                case ["e", after, *lists] if is_of_then and version.erasure < int(after):
+                case ["e", after, *lists] if is_of_then and erasure < int(after):
                     taken.messages |= _numbers(lists[0])
                     taken.records |= _numbers(lists[1])
                     taken.fields |= set(filter(None, lists[2].split(",")))

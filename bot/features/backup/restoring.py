@@ -120,7 +120,7 @@ class Restoring:
             if restored == backup.encode():
                 await self._finish(scope, left)
                 return "done"
-            if has_content or int(epoch or 0) > stored.version.epoch:
+            if has_content or int(epoch or 0) > stored.versions[0]:
                 return "kept"
             request = {
                 "backup": backup,

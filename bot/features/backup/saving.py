@@ -10,7 +10,7 @@ Keys are read as fields and entries, not with DUMP; the README says why.
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 
 from bot.features.backup.backup_file import BackupWriter, FileRecord
-from bot.features.backup.erasures import Erasures, Version, read_journal
+from bot.features.backup.erasures import Erasures, read_journal
 from memory.erasure.jobs import Job
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
@@ -92,16 +92,15 @@ class StoredScope:
         return bool(self.log or self.records or self.learned or self.work)
 
     @property
-    def version(self) -> Version:
-        """What of the journal counts for it."""
-        epoch, erasure = (int(self.meta.get(name, 0)) for name in (b"epoch", b"erasure"))
-        return Version(epoch, erasure, self.read_at)
+    def versions(self) -> tuple[int, int]:
+        """Its epoch and its erasure version."""
+        return int(self.meta.get(b"epoch", 0)), int(self.meta.get(b"erasure", 0))
 
     def to_file(self) -> Iterator[FileRecord]:
         """Yield the records of a file; `from_file` puts them together again."""
         yield {
             "kind": "scope",
-            **asdict(self.version),
+            **dict(zip(("epoch", "erasure"), self.versions, strict=True)),
             **{name: getattr(self, name) for name in _PLAIN},
             **{stored: _texts(getattr(self, name)) for name, stored in _HASHES_IN_FILE.items()},
         }

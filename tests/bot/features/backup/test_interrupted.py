@@ -3,7 +3,7 @@
 import asyncio
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -85,25 +85,37 @@ async def content_of(memory: Memory) -> list[bytes]:
     return sorted(name for name in names if b"restoring" not in name)
 
 
+Then = Callable[[], Awaitable[object]]
+
+
+async def restores(
+    server: ValkeyServer, tokens: TokenCounter, file: Path, then: Then
+) -> AsyncIterator[bool]:
+    """Restore, with `then` after the first command, then after some more, ...; yield each time.
+
+    It yields whether the restore was over before.
+    """
+    client = await StepwiseClient.open(server.url)
+    client.then, commands, is_over = then, 1, False
+    while not is_over:
+        server.ask("FLUSHALL")
+        client.calls_left = commands
+        await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+        is_over = client.calls_left >= 0
+        yield is_over
+        commands += 8
+    await client.close()
+    assert commands > 30
+
+
 @ONCE
 async def test_an_erasure_during_a_restore_wins(
     memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
 ) -> None:
-    """A bot that runs forgets Ann after the first command of a restore, after some more, ..."""
     await remember_much(memory)
     await save(memory, file)
-    client = await StepwiseClient.open(other_server.url)
-    client.then = partial(forget_ann, empty)
-    commands, is_over = 1, False
-    while not is_over:
-        other_server.ask("FLUSHALL")
-        client.calls_left = commands
-        await restore(Memory(client, 42, tokens, None, OPTIONS), file)
-        is_over = client.calls_left >= 0
-        assert is_over or CANARY.encode() not in await everything_in(empty), commands
-        commands += 8
-    await client.close()
-    assert commands > 30
+    async for is_over in restores(other_server, tokens, file, partial(forget_ann, empty)):
+        assert is_over or CANARY.encode() not in await everything_in(empty)
 
 
 @ONCE
@@ -113,25 +125,15 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
     """No erasure finds it, and it stayed for an hour. What had expired was missing afterwards."""
     await remember_much(memory)
     await save(memory, file)
-    client = await StepwiseClient.open(other_server.url)
-    restoring = Memory(client, 42, tokens, None, OPTIONS)
 
     async def expire() -> None:
-        staged = await empty.client.call("KEYS", "*restoring*")
-        times = await empty.client.pipeline([("TTL", name) for name in staged])
-        assert all(each <= 120 for each in times)
-        await empty.client.pipeline([("UNLINK", name) for name in staged])
+        for name in await empty.client.call("KEYS", "*restoring*"):
+            assert await empty.client.call("TTL", name) <= 120
+            await empty.client.call("UNLINK", name)
 
-    client.then, commands, is_over = expire, 1, False
-    while not is_over:
-        other_server.ask("FLUSHALL")
-        client.calls_left = commands
-        await restore(restoring, file)
-        is_over = client.calls_left >= 0
-        assert await exported(empty, HERE, GROUP) == await exported(memory, HERE, GROUP)
-        commands += 11
-    await client.close()
-    assert commands > 30
+    expected = await exported(memory, HERE, GROUP)
+    async for _ in restores(other_server, tokens, file, expire):
+        assert await exported(empty, HERE, GROUP) == expected
 
 
 @ONCE
@@ -222,7 +224,7 @@ async def test_a_moved_groups_new_chat_is_not_noted_as_erased(
 class InterruptedClient(RedisClient):
     """Awaits `then` right before a backup looks whether a job has erased a scope."""
 
-    then: Callable[[], Awaitable[object]]
+    then: Then
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         names = ["" if isinstance(each, ScriptCall) else each[0] for each in commands]
