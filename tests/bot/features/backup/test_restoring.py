@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
-from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRefused, BackupWriter
+from bot.features.backup.backup_file import BackupRefused
 from bot.telegram.admission import Members
 from memory.documents import Library, Origin, Section
 from memory.memory import Memory
@@ -19,7 +20,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
-from memory.store.store import LAYOUT
+from memory.text.tokens import TokenCounter
 from memory.work.item import WorkItem
 from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, restore, save
 from tests.memory.conftest import OPTIONS
@@ -220,21 +221,16 @@ async def test_a_person_removed_after_a_backup_is_not_let_in_again(
 
 
 async def test_documents_of_a_backup_that_is_older_than_the_journal_are_not_restored(
-    memory: Memory, empty: Memory, file: Path
+    memory: Memory, empty: Memory, file: Path, tokens: TokenCounter
 ) -> None:
     """They never expire, but the journal's entry of a removed one does."""
     shop = Scope.of_namespace("shop")
     here = await memory.scopes.read(shop)
     await Library(memory.scopes).put(here, Origin("prices"), [Section(CANARY)])
     await save(memory, file, shared=[shop])
-    for age_s, outcomes in ((2 * OPTIONS.ttl_s, {"expired": 1}), (60, {"restored": 1})):
-        old = file.with_name(f"{age_s}")
-        with BackupWriter(old, BackupHeader(42, LAYOUT, 1.0)) as writer:
-            for record in BackupReader(file).records():
-                is_scope = record["kind"] == "scope"
-                older = {"read_at": record["read_at"] - age_s} if is_scope else {}
-                writer.write(record | older)
-        assert await restore(empty, old) == outcomes
+    long_after = Memory(empty.client, 42, tokens, None, replace(OPTIONS, ttl_s=0))
+    assert await restore(long_after, file) == {"expired": 1}
+    assert await restore(empty, file) == {"restored": 1}
     assert await empty.client.call("TTL", empty.keys.scope(shop).records) == -1
 
 
