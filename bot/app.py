@@ -226,7 +226,9 @@ class App:
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, services.chat, acts)
         ballast = memory.capacity.ballast
-        self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
+        self._intake = Intake(
+            reader.read, memory.mailbox, immediate.act, ballast, backpressure, self._health
+        )
         menu = menus(services.sentences, commands.listed, settings.admin_user_ids)
         ways = [way for each in features for way in each.ways]
         return SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))
@@ -241,7 +243,7 @@ class App:
         )
         routes += [route for each in services.features for route in each.routes]
         if self._webhook is not None:
-            routes += webhook_routes(self._webhook.secret, self.accept, self._health)
+            routes += webhook_routes(self._webhook.secret, self.accept)
         host = "127.0.0.1" if self._outside.observer else "0.0.0.0"  # noqa: S104 - a platform's router calls from outside
         server = WebServer(routes, settings.port, host)
         log.info("listening", port=server.port)

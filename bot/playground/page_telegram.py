@@ -34,7 +34,7 @@ from bot.telegram.bot_api import BotIdentity, MenuScope
 from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, RefusedByStore
-from bot.telegram.intake import Accept, RawUpdate, deliver
+from bot.telegram.intake import Accept, RawUpdate
 from bot.telegram.telegram import SetupPlan
 from config.settings import Settings
 from memory.behaviors.tool_output import OutgoingFile
@@ -221,7 +221,7 @@ class PageTelegram(SendListeners):
                 continue  # somebody started over meanwhile
             is_closed = isinstance(refusal, IntakeClosed)
             try:
-                await deliver(update, accept, self._health, after_refusal=is_closed)
+                await accept(update, after_refusal=is_closed)
                 self.updates.pop(number, None)
             except (IntakeClosed, RefusedByStore) as error:
                 refusal = error if isinstance(error, IntakeClosed) else refusal or error

@@ -1,6 +1,6 @@
 """Intake: an update is stored before Telegram is told that it arrived.
 
-Webhook and polling both hand updates to `deliver`; through `App.accept` it calls `Intake.accept`.
+Webhook and polling both hand updates to `App.accept`, which calls `Intake.accept`.
 
 Telegram sends each picture of an album as a message of its own, and only one of them mentions us.
 The others belong to it. One that comes before it waits in the memory of this process, because group
@@ -69,28 +69,11 @@ class Accept(Protocol):
     """Takes updates in."""
 
     async def __call__(self, raw: RawUpdate, /, *, after_refusal: bool = False) -> None:
-        """Return when the update is stored, or when there is nothing to store.
+        """Return when the update is stored, or when there is nothing to store: Telegram is told.
 
         `after_refusal` says that an earlier message was refused. A message is refused then as well,
-        so that it does not overtake. Raise `NotAccepted` if the update cannot be stored now,
-        `UnreadableUpdate` if it never can be.
+        so that it does not overtake. Raise `NotAccepted` if Telegram has to keep the update.
         """
-
-
-async def deliver(
-    raw: RawUpdate, accept: Accept, health: TelegramHealth, *, after_refusal: bool = False
-) -> None:
-    """Hand one update to intake. When this has returned, Telegram may be told that it arrived.
-
-    An unreadable update is counted and skipped, because Telegram would deliver it for ever. Raise
-    `NotAccepted` if Telegram has to keep the update.
-    """
-    try:
-        await accept(raw, after_refusal=after_refusal)
-    except UnreadableUpdate as error:
-        health.unreadable_updates += 1
-        log.warning("update unreadable", update=error.update_id)
-    health.last_update_at = health.clock()
 
 
 class Overloaded(Exception):
@@ -130,14 +113,23 @@ class Intake:
     act_immediately: ActImmediately
     ballast: Ballast
     backpressure: Backpressure
+    health: TelegramHealth = field(default_factory=TelegramHealth)
     _running: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._albums = Albums(self.mailbox, self._store)
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
-        """Store an update or act on it, as `Accept` says."""
-        update = self.read(raw)
+        """Store an update or act on it, as `Accept` says.
+
+        An unreadable update is counted and skipped, because Telegram would deliver it for ever.
+        """
+        try:
+            update = self.read(raw)
+        except UnreadableUpdate as error:
+            self.health.unreadable_updates += 1
+            log.warning("update unreadable", update=error.update_id)
+            update = Ignored(error.update_id or 0, "unreadable")
         if after_refusal and _is_message(update):
             raise IntakeClosed
         if self._running >= _MAX_CONCURRENT:
@@ -157,6 +149,7 @@ class Intake:
             raise (RefusedByStore if isinstance(error, StoreRefused) else NotAccepted) from error
         finally:
             self._running -= 1
+        self.health.last_update_at = self.health.clock()
 
     async def _take(self, update: Update) -> None:
         match update:

@@ -28,7 +28,7 @@ from bot.telegram.errors import (
     TelegramError,
     WebhookTaken,
 )
-from bot.telegram.intake import Accept, RawUpdate, deliver
+from bot.telegram.intake import Accept, RawUpdate
 from memory.store.errors import StoreError
 from memory.store.store import NamedLease
 from memory.store.tasks import end_tasks
@@ -186,7 +186,7 @@ class Poller:
                 handed[update_id] = None
                 if update_id in self._accepted_ahead:
                     continue
-                work = deliver(update, self.accept, self.backoff.health, after_refusal=is_closed)
+                work = self.accept(update, after_refusal=is_closed)
                 handing = handed[update_id] = asyncio.create_task(work)
                 if "callback_query" not in update:
                     await asyncio.wait([handing])

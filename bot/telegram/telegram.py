@@ -28,7 +28,7 @@ from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, Telegram
 from bot.telegram.chat import Chat
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
 from bot.telegram.errors import DECLINED, BadToken, NotAccepted, TelegramError, WebhookTaken
-from bot.telegram.intake import Accept, deliver
+from bot.telegram.intake import Accept
 from bot.telegram.polling import Poller, PollingLease, make_way_for_polling
 from config.settings import Settings
 
@@ -187,7 +187,7 @@ def webhook_of(settings: Settings) -> Webhook | None:
     return Webhook(address, settings.webhook_secret.get_secret_value())
 
 
-def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[Route]:
+def webhook_routes(secret: str, accept: Accept) -> list[Route]:
     """Return the one route. Telegram delivers again whatever is not answered with 200."""
 
     async def receive(request: Request) -> Response:
@@ -209,7 +209,7 @@ def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[
         if not isinstance(raw, dict):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         try:
-            await deliver(raw, accept, health)
+            await accept(raw)
         except NotAccepted:
             retry_after = {"Retry-After": str(_RETRY_AFTER_S)}
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE, headers=retry_after)

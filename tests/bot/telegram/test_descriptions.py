@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.telegram.descriptions import plain_text
+from bot.telegram.message_content import plain_text
 from tests.bot.telegram.raw import GROUP, STICKER, US, VIDEO, ignored, inbound, message, said
 
 PLACE = {"longitude": 13.4, "latitude": 52.52}

@@ -12,7 +12,6 @@ from bot.telegram.errors import (
     NotAccepted,
     OutcomeUnknown,
     Refused,
-    UnreadableUpdate,
 )
 from bot.telegram.intake import Albums, Backpressure, Intake
 from bot.telegram.updates import (
@@ -197,9 +196,13 @@ async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: R
 
 
 @pytest.mark.parametrize("pressed", [{}, {"chat": {"id": 7}}, {"chat": 7, "draft_id": 1}, "?"])
-async def test_a_stop_that_is_malformed_is_unreadable(store: RedisClient, pressed: object) -> None:
-    with pytest.raises(UnreadableUpdate):
-        await intake_on(store).accept({"update_id": 2, "stopped_message_generation": pressed})
+async def test_an_unreadable_update_is_counted_and_skipped(
+    store: RedisClient, pressed: object
+) -> None:
+    buttons = Buttons()
+    intake = intake_on(store, buttons)
+    await intake.accept({"update_id": 2, "stopped_message_generation": pressed})
+    assert (intake.health.unreadable_updates, buttons.pressed) == (1, [])
 
 
 async def test_a_button_press_is_acted_on_at_once_and_other_talk_is_not_stored(
@@ -232,7 +235,9 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
     intake = intake_on(store, buttons)
     with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"))
+    assert not intake.health.last_update_at
     await intake.accept(raw.pressed())
+    assert intake.health.last_update_at
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 

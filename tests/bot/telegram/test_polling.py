@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from bot.telegram import polling
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
-from bot.telegram.errors import NotAccepted, RefusedByStore, UnreadableUpdate
+from bot.telegram.errors import NotAccepted, RefusedByStore
 from bot.telegram.intake import Accept
 from bot.telegram.polling import Poller, PollingLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
@@ -84,12 +84,11 @@ def offsets(api: ScriptedApi) -> list[str | None]:
 
 
 async def test_updates_are_accepted_in_order_and_confirmed_by_the_next_poll(
-    polled: Polled, api: ScriptedApi, health: TelegramHealth
+    polled: Polled, api: ScriptedApi
 ) -> None:
     mailbox = await polled(updates(5, 6), updates(7))
     assert mailbox.ids == [5, 6, 7]
     assert offsets(api) == [None, "7", "8"]
-    assert health.last_update_at == 1_000.0
 
 
 async def test_only_after_a_conflict_a_webhook_is_taken_over_and_waiting_updates_are_kept(
@@ -255,15 +254,6 @@ async def test_a_defect_is_told_before_a_refusal(polled: Polled, health: Telegra
     with capture_logs() as logs:
         await polled(poll, accept=accept, pause=pause, until=pause.begun)
     assert (logs[0]["event"], health.last_error) == ("poll failed", "KeyError")
-
-
-async def test_an_unreadable_update_is_counted_and_skipped(
-    polled: Polled, api: ScriptedApi, health: TelegramHealth
-) -> None:
-    mailbox = Mailbox(UnreadableUpdate(5))
-    await polled(updates(5, 6), accept=mailbox.accept)
-    assert (mailbox.ids, offsets(api)) == ([6], [None, "7"])
-    assert health.unreadable_updates == 1
 
 
 async def test_waits_after_conflicts_and_cuts_grow(polled: Polled, health: TelegramHealth) -> None:

@@ -6,8 +6,7 @@ import httpx2
 import pytest
 from starlette.routing import Router
 
-from bot.telegram.connection import TelegramHealth
-from bot.telegram.errors import NotAccepted, UnreadableUpdate
+from bot.telegram.errors import NotAccepted
 from bot.telegram.telegram import webhook_routes
 from tests.bot.telegram.doubles import Mailbox
 
@@ -21,8 +20,8 @@ def mailbox() -> Mailbox:
 
 
 @pytest.fixture
-async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[httpx2.AsyncClient]:
-    app = Router(webhook_routes(SECRET, mailbox.accept, health))
+async def telegram(mailbox: Mailbox) -> AsyncIterator[httpx2.AsyncClient]:
+    app = Router(webhook_routes(SECRET, mailbox.accept))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://bot", headers={HEADER: SECRET}
     ) as caller:
@@ -30,19 +29,18 @@ async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[ht
 
 
 async def test_an_update_is_accepted_and_then_acknowledged_even_with_a_lone_surrogate(
-    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+    telegram: httpx2.AsyncClient, mailbox: Mailbox
 ) -> None:
     answer = await telegram.post("/telegram", content=b'{"update_id": 1, "text": "\\ud83d"}')
     assert answer.status_code == 200
     assert mailbox.taken == [{"update_id": 1, "text": "\ud83d"}]
-    assert health.last_update_at == 1_000.0
 
 
 @pytest.mark.parametrize("given", [None, b"", b"S3cret", b"s3cret2", b"\xff"])
 async def test_a_call_without_the_secret_is_refused_unread(
-    health: TelegramHealth, mailbox: Mailbox, given: bytes | None
+    mailbox: Mailbox, given: bytes | None
 ) -> None:
-    (route,) = webhook_routes(SECRET, mailbox.accept, health)
+    (route,) = webhook_routes(SECRET, mailbox.accept)
     sent: list[MutableMapping[str, object]] = []
 
     async def receive() -> MutableMapping[str, object]:
@@ -77,20 +75,11 @@ async def test_a_body_of_more_than_a_megabyte_is_refused_without_an_announced_le
 
 
 async def test_an_update_that_cannot_be_stored_now_stays_with_telegram(
-    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+    telegram: httpx2.AsyncClient, mailbox: Mailbox
 ) -> None:
     mailbox.failures = [NotAccepted()]
     answer = await telegram.post("/telegram", json={"update_id": 1})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert health.last_update_at is None
-
-
-async def test_an_unreadable_update_is_counted_and_acknowledged(
-    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
-) -> None:
-    mailbox.failures = [UnreadableUpdate(1)]
-    answer = await telegram.post("/telegram", json={"update_id": 1})
-    assert (answer.status_code, health.unreadable_updates) == (200, 1)
 
 
 async def test_only_post_requests_are_allowed(telegram: httpx2.AsyncClient) -> None:
