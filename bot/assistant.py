@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
-from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
+from bot.agent.search_memory import search_memory_tool
 from bot.commands.bot_command import Handler
 from bot.commands.command_set import CommandSet
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
@@ -116,11 +116,11 @@ def _assistant_with(
     settings, tokens, features = services.settings, services.memory.tokens, services.features
     replaced, zone, model = replaced_by(features), settings.timezone, services.models.chats[0]
     search_memory = search_memory_tool(zone, tokens, behaviors.behaviors)
-    own = (current_time_tool(zone), CALCULATE, search_memory)
-    more = [tool for feature in features for tool in feature.tools]
+    tools_of_features = [tool for feature in features for tool in feature.tools]
     max_output_tokens = settings.prompt_tokens // _OUTPUT_SHARE
     limits = ToolLimits(settings.max_calls_per_tool, settings.tool_timeout_s, max_output_tokens)
-    toolbox = Toolbox((*own, *more, *behaviors.functions), limits, tokens)
+    all_tools = (*tools_of_features, search_memory, *behaviors.functions)
+    toolbox = Toolbox(all_tools, limits, tokens)
 
     def system_from(path: Path | None) -> str:
         return "\n\n".join(filter(None, (load_system_prompt(path), behaviors.instructions)))

@@ -144,7 +144,7 @@ class Feature:
     arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake
     file_steps: Mapping[MediaKind, AnswerStep] = field(default_factory=dict)  # read such a file
     steps: Sequence[AnswerStep] = ()  # run for each message, after its files were read
-    tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
+    tools: Sequence[Tool[Any]] = ()  # of the model, before `search_memory`
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run
     draft_of: DraftOf | None = None  # shows a reply while it is written

@@ -31,6 +31,7 @@ def _always(_: Any) -> bool:
 
 OUR_FEATURES: Mapping[str, Callable[[Any], object]] = {
     "check": lambda _: False,  # only a command of the command line
+    "tools": _always,
     "memory_page": _always,
     "recall": _always,
     "export": _always,

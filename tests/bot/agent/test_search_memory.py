@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.agent.own_tools import SearchMemoryArguments, search_memory_tool
+from bot.agent.search_memory import SearchMemoryArguments, search_memory_tool
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.message import Message

@@ -5,13 +5,15 @@ from typing import Any
 
 from pydantic import Field
 
-from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
+from bot.agent.search_memory import search_memory_tool
 from bot.features.drawing.feature import Drawer, draw_picture_tool
 from bot.features.links.feature import read_page_tool
 from bot.features.links.page_fetch import PageFetcher
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.pictures.describing import SEND_PHOTO_AGAIN
 from bot.features.reminders.tools import ReminderTools
+from bot.features.tools.calculator import CALCULATE
+from bot.features.tools.feature import current_time_tool
 from bot.playground.offline_memory import OfflineServer
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool

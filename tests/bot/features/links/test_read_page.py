@@ -16,7 +16,6 @@ import pytest
 from cryptography.x509 import DNSName
 
 from bot.agent.agent import Toolbox, ToolLimits
-from bot.agent.own_tools import current_time_tool
 from bot.features.links.feature import ReadPageArguments, _addresses, read_page_tool
 from bot.features.links.page_fetch import (
     Address,
@@ -26,6 +25,7 @@ from bot.features.links.page_fetch import (
     is_public,
     resolved,
 )
+from bot.features.tools.feature import current_time_tool
 from memory.behaviors.context import AgentContext, Background
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError

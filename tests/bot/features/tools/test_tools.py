@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bot.agent.own_tools import (
-    CalculateArguments,
-    CurrentTimeArguments,
-    current_time_tool,
-    evaluate,
-)
+from bot.features.tools.calculator import CalculateArguments, evaluate
+from bot.features.tools.feature import CurrentTimeArguments, current_time_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
 from tests.work import ratio

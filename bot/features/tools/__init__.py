@@ -1,0 +1,1 @@
+"""Tools: what the model has beside the memory, the clock and a calculator."""
