@@ -8,10 +8,9 @@ from functools import partial
 
 import structlog
 
-from bot.assistant import assistant_of, behaviors_of, build_commands, learning_config, turn_worker
+from bot.assistant import assistant_of, behaviors_of, build_commands, turn_worker
 from bot.commands.command_set import CommandSet
 from bot.commands.erasing import Receipts, all_in_order
-from bot.commands.fact_edits import FactEdits
 from bot.commands.general import descriptions, menus
 from bot.commands.immediate import Buttons, ImmediateActions
 from bot.commands.sentences import Sentences
@@ -41,6 +40,7 @@ from bot.turn.load import Assistant
 from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from config.settings import Settings
 from config.values import secret_of
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
@@ -147,7 +147,8 @@ class App:
                 self._observers += each.observers
             self._observers += [outside.observer] if outside.observer else []
             behaviors = behaviors_of(services)
-            memory.enable_learning(learning_config(services, behaviors))
+            internal, name = models.internal, settings.openai_memory_model
+            memory.enable_learning(LearningConfig(behaviors.behaviors, internal, name))
             assistant = assistant_of(services, behaviors)
             await stack.enter_async_context(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))
@@ -222,9 +223,10 @@ class App:
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
         backpressure = Backpressure(memory.client, memory.keys)
-        edits = FactEdits(memory, services.access, services.chat, services.sentences)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
-        immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, services.chat, acts)
+        immediate = ImmediateActions(
+            buttons.press, services.edits.take, memory.mailbox, services.chat, acts
+        )
         ballast = memory.capacity.ballast
         self._intake = Intake(
             reader.read, memory.mailbox, immediate.act, ballast, backpressure, self._health

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
@@ -9,11 +10,9 @@ from bot.agent.search_memory import search_memory_tool
 from bot.commands.bot_command import Handler
 from bot.commands.command_set import CommandSet
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
-from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
 from bot.feature import Services
-from bot.model.call import CallLabels
 from bot.operator_classes import (
     agents_of,
     built_behaviors,
@@ -34,13 +33,11 @@ from bot.turn.turn import GiveUp, TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
-from memory.behaviors.learning_behavior import Cadence, LearningBehavior
+from memory.behaviors.learning_behavior import Cadence
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts
-from memory.learning.learner import LearningConfig
-from memory.learning.tool_writes import without_domain
 from memory.store.keys import Scope
 
 _BATCH_TOKENS = 3_000
@@ -81,15 +78,6 @@ def behaviors_of(services: Services) -> AIContextBehaviorManager:
     return AIContextBehaviorManager([*ours, *theirs], _TIME_LIMIT_S)
 
 
-def learning_config(services: Services, behaviors: AIContextBehaviorManager) -> LearningConfig:
-    """Return the behaviors that learn, and the internal model that they use."""
-    learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
-    states = (each.with_domain for each in learning if isinstance(each, RunningState))
-    with_domain = next(states, without_domain)
-    model, name = services.models.internal, services.settings.openai_memory_model
-    return LearningConfig(learning, model, with_domain, name)
-
-
 def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Assistant:
     """Return the assistant, with what features put in the place of ours; the first model answers.
 
@@ -97,17 +85,15 @@ def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Ass
     Raise `UnusableSystemPrompt`, `UnusableClass`, or `FunctionNameClash` if two tools have the
     same name.
     """
-    made: dict[tuple[AIContextBehavior, ...], Assistant] = {}
+
+    @cache
+    def made(here: tuple[AIContextBehavior, ...]) -> Assistant:
+        return _assistant_with(services, AIContextBehaviorManager(here, _TIME_LIMIT_S), within)
 
     def within(conversation: Scope) -> Assistant:
-        here = behaviors.within(conversation)
-        if here not in made:
-            only = AIContextBehaviorManager(here, _TIME_LIMIT_S)
-            made[here] = _assistant_with(services, only, within)
-        return made[here]
+        return made(behaviors.within(conversation))
 
-    whole = made[behaviors.behaviors] = _assistant_with(services, behaviors, within)
-    return whole
+    return made(behaviors.behaviors)
 
 
 def _assistant_with(
@@ -130,14 +116,10 @@ def _assistant_with(
     assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, zone)
     services.system_prompts.append(lambda path: assembler.use_system(system_from(path)))
 
-    bot_id, names_person = settings.bot_id, settings.openai_safety_identifier == "on"
-
-    def labels(context: AgentContext) -> CallLabels:
-        person = context.user_message.sender_id if names_person else 0
-        return CallLabels.of(bot_id, context.conversation.tag, person)
-
-    assemble, tools = assembler.assemble, toolbox.definitions
-    ours = FunctionsBasedAgent(model, assemble, tools, settings.max_steps, labels)
+    assemble, names_people = assembler.assemble, settings.openai_safety_identifier == "on"
+    ours = FunctionsBasedAgent(
+        model, assemble, toolbox.definitions, settings.max_steps, settings.bot_id, names_people
+    )
     turns_agent = agents_of(settings, ours, replaced.agent)
 
     def answer(context: AgentContext) -> Awaitable[FinishAction]:
@@ -163,7 +145,7 @@ def build_commands(services: Services, deleting: Deleting) -> CommandSet:
     others = [
         stop_command(sentences),
         RetryCommand(memory, access, sentences).command,
-        FactEdits(memory, access, chat, sentences).command,
+        services.edits.command,
         *erasing.commands,
         *(command for feature in features for command in feature.commands),
     ]

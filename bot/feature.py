@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 from bot.agent.agent import RunAgent
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import BotCommand, ButtonHandler, MemoryLine, MemoryWords, PrivacyPart
+from bot.commands.fact_edits import FactEdits
 from bot.commands.immediate import Act
 from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
@@ -76,6 +77,7 @@ class Services:
     at_work: TypingIndicator  # shows "typing" while a slow step runs
     files: FileFetcher  # fetches a file that a message brings
     notices: OperatorNotices  # tells every operator something
+    edits: FactEdits  # asks for other words of a fact or a message, and takes them
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
     observe: Observer = lambda _: None  # tells all observers of a step
     env_file: str = ""  # the file that a reload reads; "" in the playground, which has none
@@ -94,6 +96,7 @@ class Services:
     ) -> "Services":
         """Return the services of one bot."""
         operators = Operators(memory.store, settings)
+        access = Access(chat, sentences, operators, memory.store)
         return cls(
             settings=settings,
             memory=memory,
@@ -101,11 +104,12 @@ class Services:
             sentences=sentences,
             models=models,
             admission=Admission(settings, Members(memory.store)),
-            access=Access(chat, sentences, operators, memory.store),
+            access=access,
             budget=Budget(settings, memory.usage),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),
             files=FileFetcher(chat, memory.scopes),
             notices=OperatorNotices(operators, chat, sentences),
+            edits=FactEdits(memory, access, chat, sentences),
         )
 
     def own(self, kind: type[S]) -> S:

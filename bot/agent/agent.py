@@ -188,7 +188,8 @@ class FunctionsBasedAgent:
     assemble: Callable[[AgentContext], Prompt]  # with the steps of this run so far
     tools: Sequence[ToolDefinition]
     max_steps: int
-    labels: Callable[[AgentContext], CallLabels] = lambda _: CallLabels()
+    bot_id: int = 0  # for the labels of calls
+    names_people: bool = False  # in these labels
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the tool calls that the model asks for, or its answer; raise `ModelError`.
@@ -198,7 +199,8 @@ class FunctionsBasedAgent:
         must_answer = len(context.completed_steps) >= self.max_steps
         prompt = await in_thread_if_long(self.assemble, context)
         context.used, context.sizes = prompt.used, asdict(prompt.tokens)
-        labels = self.labels(context)
+        person = context.user_message.sender_id if self.names_people else 0
+        labels = CallLabels.of(self.bot_id, context.conversation.tag, person)
         reply = await self.model.complete(
             ModelRequest(prompt.messages, self.tools, "none" if must_answer else "auto", labels)
         )

@@ -21,7 +21,6 @@ from bot.operator_classes import (
     replaced_by,
     take_over,
 )
-from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 
 
@@ -83,7 +82,7 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
         return isinstance(named, type) and issubclass(named, Settings)
 
     named = found_beside(theirs, "SETTINGS", is_kind, "subclass of `Settings`")
-    ours = [module.SETTINGS for module in reversed(_modules("settings"))]
+    ours = [module.SETTINGS for module in reversed(modules("settings"))]
     kinds = dict.fromkeys((*named, *ours, Settings))
     with building("FEATURES", f"SETTINGS beside {', '.join(theirs)}"):
         made: type[Settings] = type("AllSettings", tuple(kinds), {"__module__": __name__})
@@ -93,38 +92,14 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
     return made
 
 
-def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
-    """Return what `check` tests for our features, also those that are off, and those at `theirs`.
-
-    Raise `UnusableClass` if the `PROBES` of one of these cannot be used.
-    """
-    ours = (probe for module in _modules("probes") for probe in module.PROBES)
-
-    def are_probes(named: Any) -> bool:
-        kinds = Probe | StoreProbe
-        return isinstance(named, tuple) and all(isinstance(each, kinds) for each in named)
-
-    named = found_beside(theirs, "PROBES", are_probes, "tuple of `Probe` or `StoreProbe`")
-    return [*ours, *(probe for probes in named for probe in probes)]
-
-
 def add_all_commands(commands: Subcommands) -> None:
     """Add what our features add to the command line, also those that are off."""
-    for module in _modules("command_line"):
+    for module in modules("command_line"):
         module.add_commands(commands)
 
 
-def import_all(paths: Sequence[str]) -> None:
-    """Import all our features and those at `paths`: then each kind of stored field is known.
-
-    Raise `UnusableClass` if one at `paths` cannot be imported.
-    """
-    _modules("feature")
-    for path in paths:
-        found_at("FEATURES", path)
-
-
-def _modules(name: str) -> list[Any]:
+def modules(name: str) -> list[Any]:
+    """Import the modules of this name of all our features, also those that are off."""
     paths = (f"{__name__}.{each}.{name}" for each in OUR_FEATURES)
     return [import_module(path) for path in paths if find_spec(path)]
 

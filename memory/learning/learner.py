@@ -15,10 +15,12 @@ from typing import Literal
 
 import structlog
 
+from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.learning_behavior import LearningBehavior
+from memory.behaviors.running_state import RunningState
 from memory.learning.batch_learner import BatchLearner, earliest
 from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, pause_after, progress_of
-from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
+from memory.learning.tool_writes import ToolWriter
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite
@@ -52,15 +54,14 @@ class LearningRound:
 
 @dataclass(frozen=True, slots=True)
 class LearningConfig:
-    """The behaviors that learn and the model they ask; without a model they do not learn.
+    """The behaviors, some of which learn, and the model they ask; without a model they do not.
 
-    `with_domain` sets domain fields of the running state, for tools of operators. If a conversation
-    waits after failures of a model, it waits no longer once `model_name` is another.
+    If a conversation waits after failures of a model, it waits no longer once `model_name` is
+    another.
     """
 
-    behaviors: Sequence[LearningBehavior] = ()
+    behaviors: Sequence[AIContextBehavior] = ()
     model: InternalModel | None = None
-    with_domain: WithDomain = without_domain
     model_name: str = ""
 
 
@@ -81,9 +82,11 @@ class ConversationLearner:
     def enable(self, config: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._model, self._model_name = config.model, config.model_name
-        self._behaviors = tuple(config.behaviors)
+        learning = (each for each in config.behaviors if isinstance(each, LearningBehavior))
+        self._behaviors = tuple(learning)
         self._batches = BatchLearner(self._scopes, self.parts.tokens, self._behaviors)
-        self.writer.with_domain = config.with_domain
+        states = (each for each in self._behaviors if isinstance(each, RunningState))
+        self.writer.state = next(states, None)
 
     async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.

@@ -57,12 +57,14 @@ class Progress:
 
     def watermark(self, behavior: LearningBehavior) -> int:
         """Return the sequence up to which a behavior has learned."""
-        return self.target(behavior).watermark(self._learner(behavior))
+        target = self.target(behavior)
+        return target.watermark(learner_in(target.scope, behavior.name, self.here))
 
     def failures(self, behavior: LearningBehavior) -> Failures:
         """Return how often its part was bad in a row, and when to ask for it again."""
-        learner = self._learner(behavior)
-        return self.target(behavior).get(Failures, learner) or Failures(learner)
+        target = self.target(behavior)
+        learner = learner_in(target.scope, behavior.name, self.here)
+        return target.get(Failures, learner) or Failures(learner)
 
     def state(self, behavior: LearningBehavior) -> BehaviorState:
         """Return the state of an operator's behavior, an empty one at first."""
@@ -71,7 +73,8 @@ class Progress:
 
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""
-        learner, target = self._learner(behavior), self.target(behavior)
+        target = self.target(behavior)
+        learner = learner_in(target.scope, behavior.name, self.here)
         source = None if target is self.here else self.here
         fields: list[Field] = [Watermark(learner, learned_up_to)]
         if self.failures(behavior).count:
@@ -93,10 +96,6 @@ class Progress:
         more = replace(failures, count=failures.count + 1, again_at=again_at, feedback=feedback)
         source = None if self.target(behavior) is self.here else self.here
         return Write(fields=[more], learned_from=source)
-
-    def _learner(self, behavior: LearningBehavior) -> str:
-        scope, generation = self.target(behavior).scope, self.here.generation
-        return learner_in(scope, behavior.name, self.conversation, generation)
 
 
 def pause_after(failures: int) -> float:
@@ -185,11 +184,11 @@ async def progress_after(
     return replace(again, is_asked_for=progress.is_asked_for)
 
 
-def learner_in(scope: Scope, behavior: str, conversation: Scope, generation: int) -> str:
+def learner_in(scope: Scope, behavior: str, here: ScopeMemory) -> str:
     """Name a behavior in a scope; in another scope also the conversation and its generation.
 
     That scope may outlive the conversation, whose sequences then begin again at 1.
     """
-    begun = f"@{generation}" if generation else ""
-    elsewhere = f"@{conversation.tag}{begun}" if scope != conversation else ""
+    begun = f"@{here.generation}" if here.generation else ""
+    elsewhere = f"@{here.scope.tag}{begun}" if scope != here.scope else ""
     return behavior + elsewhere

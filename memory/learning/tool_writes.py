@@ -7,7 +7,7 @@ A write that a person is asked about first waits in another field of the convers
 with the message that it rests on. The bot shows the question. An answer counts once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from secrets import token_urlsafe
@@ -15,6 +15,7 @@ from time import time
 
 from memory.behaviors.behavior_store import Kept
 from memory.behaviors.context import Asker, may_change
+from memory.behaviors.running_state import RunningState
 from memory.erasure.correcting import Correcting, present_fact
 from memory.erasure.questions import NotConfirmed
 from memory.learning.progress import Progress, progress_after, progress_of
@@ -27,8 +28,6 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.keys import Scope
-
-WithDomain = Callable[[str, str], str]
 
 _ANSWERS: Mapping[type[ToolWrite], tuple[str, str]] = {
     StillTrue: ("confirmed", "forgotten"),
@@ -116,13 +115,13 @@ def remembered(
 class ToolWriter:
     """Stores the facts that a tool was asked to keep, and erases those it was asked to forget.
 
-    `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
+    `state` keeps the domain fields that an operator's tool has set; without it they are dropped.
     """
 
     def __init__(self, scopes: Scopes, correcting: Correcting) -> None:
         self._scopes = scopes
         self._correcting = correcting
-        self.with_domain: WithDomain = without_domain
+        self.state: RunningState | None = None
 
     async def answer(
         self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool, text: str = ""
@@ -185,7 +184,7 @@ class ToolWriter:
         if again.answer:
             raise NotWritten("answered")  # by another press meanwhile
         if answer == "kept" and isinstance(write, SetDomain):
-            left.append(State(self.with_domain(here.state, write.fields)))
+            left.append(State(self._with_domain(here.state, write)))
         await self._scopes.write(here, Write(topic, [answered, *left]))
         if is_apart:
             facts = await self._scopes.read(facts.scope)
@@ -232,7 +231,7 @@ class ToolWriter:
             elif write.asks_first:
                 fields += waiting(here, write, requested.seq, progress.now)
             elif isinstance(write, SetDomain):
-                state = self.with_domain(state, write.fields)
+                state = self._with_domain(state, write)
             elif isinstance(write, Remember):
                 entries += remembered(write, requested.seq, here, facts, progress.now)
         if state != here.state:
@@ -250,6 +249,9 @@ class ToolWriter:
                 raise NotWritten("answered")  # a person was faster than the learner
         done = replace(done, entries=topic)
         return await progress_after(self._scopes, progress, {here: done})
+
+    def _with_domain(self, state: str, write: SetDomain) -> str:
+        return self.state.with_domain(state, write.fields) if self.state else state
 
 
 def _agreed(
@@ -272,11 +274,6 @@ async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> No
         fact = facts.record(fact_id)
         if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):
             raise NotConfirmed("not_yours")
-
-
-def without_domain(state: str, _: str) -> str:
-    """Return the state unchanged, because it has no domain fields."""
-    return state
 
 
 def _writes_of(here: ScopeMemory, turn: str) -> ToolWrites:

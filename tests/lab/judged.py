@@ -30,7 +30,7 @@ import structlog
 from pydantic import BaseModel, Field
 
 from bot.agent.agent import MessageRefused
-from bot.assistant import assistant_of, behaviors_of, learning_config
+from bot.assistant import assistant_of, behaviors_of
 from bot.costs import Prices, shown
 from bot.features import all_settings, open_features
 from bot.model.call import CallReport
@@ -41,6 +41,7 @@ from bot.telegram.updates import Sender
 from bot.turn.load import Assistant, ContextLoader
 from bot.turn.request import Request
 from config.settings import Settings
+from memory.learning.learner import LearningConfig
 from memory.limits.usage import BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
@@ -254,7 +255,7 @@ async def bot_of(
     services = services_of(memory, settings, models=models)
     await open_features(services)
     behaviors = behaviors_of(services)
-    memory.enable_learning(learning_config(services, behaviors))
+    memory.enable_learning(LearningConfig(behaviors.behaviors, models.internal))
     bot = assistant_of(services, behaviors)
     return bot, ContextLoader(bot, QuietChat(), settings.recall_k)
 

@@ -23,9 +23,10 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 
-from bot.assistant import behaviors_of, learning_config
+from bot.assistant import behaviors_of
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import open_client
+from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.scopes.changes import Write
@@ -133,10 +134,10 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
     internal = ScriptedInternalModel(Tape(time.monotonic), 0)
     services = services_of(memory, Settings(_env_file=None), internal=internal)
     behaviors = behaviors_of(services)
-    generation = (await memory.scopes.read(conversation)).generation
-    for behavior in learning_config(services, behaviors).behaviors:
+    here = await memory.scopes.read(conversation)
+    for behavior in [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]:
         scope = conversation.facts_scope if behavior.is_personal else conversation
-        learner = learner_in(scope, behavior.name, conversation, generation)
+        learner = learner_in(scope, behavior.name, here)
         scope_memory = await memory.scopes.read(scope)
         await memory.scopes.write(scope_memory, Write(fields=[Watermark(learner, newest)]))
 

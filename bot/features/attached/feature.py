@@ -79,7 +79,7 @@ class Attachments:
             meta = self._memory.keys.scope(conversation).meta
             newest = int(await self._memory.client.call("HGET", meta, "next_seq") or 0)
             scope = conversation.facts_scope if learning.is_personal else conversation
-            learner = learner_in(scope, learning.name, conversation, here.generation)
+            learner = learner_in(scope, learning.name, here)
             await self._memory.scopes.set_field(scope, Watermark(learner, newest))
         await self._memory.scopes.set_field(conversation, Attached(behavior, is_on))
 

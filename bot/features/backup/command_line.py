@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.feature import Subcommands
-from bot.features import import_all
+from bot.features import modules
 from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRefused, BackupWriter
 from bot.features.backup.restoring import Contents, Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
-from bot.operator_classes import UnusableClass
+from bot.operator_classes import UnusableClass, found_at
 from bot.runtime.process import memory_options, open_store, redis_address
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
@@ -77,8 +77,10 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
     """
     _check_token(settings)
     try:
-        # The rules of the stored fields decide what is left of a scope.
-        import_all(settings.features)
+        # Now each kind of stored field is known: its rule decides what is left of a scope.
+        modules("feature")
+        for path in settings.features:
+            found_at("FEATURES", path)
         readers = sorted(map(BackupReader, options.files), key=lambda each: -each.header.created_at)
         _unlock([reader for reader in readers if reader.header.salt], settings)
         contents = check_files(readers, settings.bot_id, is_other_bot=options.other_bot)

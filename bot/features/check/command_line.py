@@ -11,18 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 from pydantic import SecretStr
 
 from bot.feature import Subcommands
-from bot.features import all_probes
+from bot.features import modules
 from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
 from bot.features.check.store import MAX_CONNECTIONS, STORED_DATA, check_store
 from bot.features.check.telegram import check_telegram, check_token
-from bot.operator_classes import UnusableClass, class_at, found_at
+from bot.operator_classes import UnusableClass, class_at, found_at, found_beside
 from bot.probe import Probe, Row, Rows, StoreProbe
 from bot.runtime.logs import REPORTS_NEED, configure_logs, how_to_install
 from bot.runtime.process import open_store, redis_address
@@ -79,6 +80,21 @@ def run_comparison(settings: Settings) -> int:
         rows = asyncio.run(_gathered(groups))
     sys.stdout.write(f"{table(rows)}\n")
     return 0 if is_passed(rows) else 1
+
+
+def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
+    """Return what `check` tests for our features, also those that are off, and those at `theirs`.
+
+    Raise `UnusableClass` if the `PROBES` of one of these cannot be used.
+    """
+    ours = (probe for module in modules("probes") for probe in module.PROBES)
+
+    def are_probes(named: Any) -> bool:
+        kinds = Probe | StoreProbe
+        return isinstance(named, tuple) and all(isinstance(each, kinds) for each in named)
+
+    named = found_beside(theirs, "PROBES", are_probes, "tuple of `Probe` or `StoreProbe`")
+    return [*ours, *(probe for probes in named for probe in probes)]
 
 
 async def bounded(name: str, rows: Rows, limit_s: float = _GROUP_LIMIT_S) -> list[Row]:

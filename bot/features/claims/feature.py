@@ -119,7 +119,7 @@ async def correct_claims(
 
 
 def _false_claim(here: ScopeMemory, facts: ScopeMemory) -> Message | None:
-    learner = learner_in(facts.scope, UserFacts.name, here.scope, here.generation)
+    learner = learner_in(facts.scope, UserFacts.name, here)
     checked = (here.get(ClaimsChecked) or ClaimsChecked()).seq
     learned = facts.watermark(learner)
     if checked >= learned or mode_in(facts) != "auto":

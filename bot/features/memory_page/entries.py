@@ -116,7 +116,7 @@ class MemoryEntries:
         shown_codes = {each.code for each in portrait}
         rest = [each for each in entries if each.code not in shown_codes]
         stats = await count_conversation(self._memory.store, conversation)
-        learner = learner_in(facts.scope, UserFacts.name, conversation, here.generation)
+        learner = learner_in(facts.scope, UserFacts.name, here)
         newest = [] if stats.is_off else history.messages[-1:]
         waits = "facts" in self.services.settings.learn
         waits = waits and any(m.seq > facts.watermark(learner) for m in newest)

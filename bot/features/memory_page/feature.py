@@ -40,7 +40,7 @@ def feature(services: Services) -> Feature:
     shown = MemoryList(
         MemoryEntries(services),
         MemoryDeletion(memory),
-        FactEdits(memory, access, services.chat, sentences),
+        services.edits,
         MemorySettings(memory, access, sentences, services.features),
         access,
     )

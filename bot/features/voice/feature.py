@@ -70,10 +70,9 @@ def feature(services: Services) -> Feature:
         server = models.client.to(settings.speech_base_url, key, SPEECH_TIMEOUT_S)
         speaker = Speaker(server, settings.speech_model, settings.speech_voice)
         finishes.append(SpokenAnswers(speaker, services.chat).spoken)
-    edits = FactEdits(services.memory, services.access, services.chat, services.sentences)
     return Feature(
         name="voice",
-        buttons={_MISHEARD: partial(ask_what_was_said, edits)},
+        buttons={_MISHEARD: partial(ask_what_was_said, services.edits)},
         file_steps={"voice": hearing.answer},
         notes=[partial(misheard_button, services.sentences)],
         finishes=finishes,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.correcting import MemoryDeletion, fact_id
-from bot.commands.fact_edits import EDIT, FactEdits
+from bot.commands.fact_edits import EDIT
 from bot.commands.immediate import message_of, put_press
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
 from bot.commands.used_memories import SHOW, UsedMemories
@@ -112,7 +112,7 @@ class WhyCommand:
         self._memory = memory
         self._used = UsedMemories(memory.histories, sentences)
         self._deletion = MemoryDeletion(memory)
-        self._edits = FactEdits(memory, services.access, services.chat, sentences)
+        self._edits = services.edits
         self._access = services.access
         self._sentences = sentences
 

@@ -48,7 +48,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     model = ScriptedModel()
     refusals: list[str] = []
     state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1), refusals.append)
-    memory.enable_learning(LearningConfig([state], model, state.with_domain))
+    memory.enable_learning(LearningConfig([state], model))
     model.parts = {"running_state": state_with(key="A-1", labels=["secret" * 350])}
     await talk(memory, "one")
     with capture_logs() as logs:
@@ -127,7 +127,7 @@ async def test_the_example_of_the_page_clears_what_was_learned(
     behaviors = behaviors_of(services)
     (state,) = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     (tool,) = [each for each in behaviors.functions if each.name == "close_ticket"]
-    memory.enable_learning(LearningConfig([], None, state.with_domain))
+    memory.enable_learning(LearningConfig([state]))
     kept = KnowledgeBase(current_goals=["move"]).model_dump() | {"domain": {"key": "MOVE-1"}}
     await talk(memory, "one")
     here = await memory.scopes.read(HERE)

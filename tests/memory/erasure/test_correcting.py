@@ -7,8 +7,10 @@ from functools import partial
 
 import orjson
 import pytest
+from pydantic import BaseModel
 
 from memory.behaviors.context import Asker
+from memory.behaviors.running_state import RunningState
 from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
@@ -253,12 +255,20 @@ async def test_a_button_does_not_change_a_fact_that_others_have_confirmed_since(
     assert [(fact.text, fact.is_current) for fact in facts] == [("sails", True)]
 
 
+class Boat(BaseModel):
+    """What an operator keeps."""
+
+    name: str = ""
+
+
 async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Memory) -> None:
-    memory.enable_learning(LearningConfig(with_domain=lambda state, fields: f"{state}{fields}"))
-    await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
+    memory.enable_learning(LearningConfig([RunningState(memory.scopes, Boat)]))
+    await ask(
+        memory, HERE, SetDomain('{"name": "Aurora"}', asks_first=True, sender_id=ANN, nonce="abc")
+    )
     assert (await memory.scopes.read(HERE)).state == ""
     assert await answer(memory, HERE, agrees=True) == "kept"
-    assert (await memory.scopes.read(HERE)).state == "{}"
+    assert '"domain":{"name":"Aurora"}' in (await memory.scopes.read(HERE)).state
 
 
 async def test_an_export_holds_the_newest_messages_of_its_scope_that_fit(memory: Memory) -> None:

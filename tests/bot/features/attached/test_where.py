@@ -25,7 +25,7 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
     services.features.append(made := feature(services))
     manager = behaviors_of(services)
     (meals,) = made.behaviors
-    memory.enable_learning(LearningConfig([meals], model))  # type: ignore[list-item]
+    memory.enable_learning(LearningConfig([meals], model))
     attachments = Attachments(memory, made.behaviors)
     model.parts = {"meals": {"meals": "soup "}}
 

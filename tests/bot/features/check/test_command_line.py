@@ -11,8 +11,15 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 import config.settings
-from bot.features import all_probes, all_settings
-from bot.features.check.command_line import bounded, check_settings, is_passed, next_steps, table
+from bot.features import all_settings
+from bot.features.check.command_line import (
+    all_probes,
+    bounded,
+    check_settings,
+    is_passed,
+    next_steps,
+    table,
+)
 from bot.operator_classes import UnusableClass
 from bot.probe import Row, Rows
 from memory.store.embedded import EmbeddedValkey

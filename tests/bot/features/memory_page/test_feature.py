@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from bot.commands.command_set import CommandSet
-from bot.commands.fact_edits import FactEdits
 from bot.features.memory_page import about_people
 from bot.features.memory_page.entries import MemoryEntries
 from bot.language.catalogue import Catalogue
@@ -236,8 +235,7 @@ async def test_with_a_full_redis_a_press_sends_no_question(
     if store.is_cluster:
         pytest.skip("one node is enough")
     chat = QuietChat()
-    services = services_of(memory, chat=chat)
-    edits = FactEdits(memory, services.access, chat, services.sentences)
+    edits = services_of(memory, chat=chat).edits
     pressed = ButtonPress(5, "c", 7, 0, False, 9, ANNA, "misheard")  # noqa: FBT003
     await store.call("CONFIG SET", "maxmemory", 1)
     try:
