@@ -34,6 +34,8 @@ _PAGE = 1_000
 _PAGE_OF_MESSAGES = 200
 _LONG_BYTES = 2**21
 """A conversation that takes more memory is read alone: others as long wait."""
+_MAX_UNINDEXED = 5_000
+"""More of a long conversation (see `MessageStream.unindexed`) is indexed before the next page."""
 _MAX_SENT = 64
 """Of a longer field only a digest is sent with a write, to see whether it has changed."""
 _FIRST_CONTENT = 2
@@ -166,8 +168,9 @@ class Scopes:
 
         If they take too much memory, only the newest are kept. A short conversation takes one round
         trip. A longer one is read in pages, because Redis counts what it is about to send as used
-        memory, and because other turns go on between two pages. Long conversations are read and
-        indexed one after the other, because indexing one with many made-up words takes 100 MB.
+        memory, and because other turns go on between two pages. A long one is indexed meanwhile, so
+        that its vectors do not wait in memory. Long conversations are read one after the other,
+        because indexing one with many made-up words takes 100 MB.
         """
         keys = self.store.keys.scope(conversation)
         names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
@@ -204,8 +207,11 @@ class Scopes:
                 messages.add(page)
                 messages.shorten()
                 is_whole = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
-            if is_long:
-                await shielded(asyncio.to_thread(messages.indexed, self.zone))
+                # Of one that is too long most would be indexed and dropped again.
+                has_all = messages.count == len(messages.messages)
+                is_much = has_all and messages.unindexed > _MAX_UNINDEXED
+                if is_long and (is_whole or is_much):
+                    await shielded(asyncio.to_thread(messages.indexed, self.zone))
         messages.session = int(after[3] or 0)
         return version_of(after), messages
 

@@ -6,9 +6,10 @@ are indexed at the next search.
 
 import sys
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -71,8 +72,12 @@ class EmbeddedStream:
             self._vector_bytes = len(newest)
 
     def taken_vectors(self) -> Iterator[tuple[Sequence[int], Sequence[bytes]]]:
-        """Yield the ids and the vectors that wait, some at a time, and remove them."""
-        waiting, self._waiting = self._waiting, []
+        """Yield the ids and the vectors that wait, some at a time, and remove them.
+
+        Vectors of entries that were not read yet go on waiting.
+        """
+        until = bisect_right(self._waiting, self.newest, key=itemgetter(0))
+        waiting, self._waiting = self._waiting[:until], self._waiting[until:]
         for start in range(0, len(waiting), _ROWS_AT_ONCE):
             ids, vectors = zip(*waiting[start : start + _ROWS_AT_ONCE], strict=True)
             yield ids, vectors

@@ -102,10 +102,8 @@ class DenseIndex:
         if used > len(self._present):
             capacity = max(used, self._used + max(64, self._used // _GROWTH))
             for name in ("_matrix", "_unit", "_present", "_along", "_scale"):
-                array = getattr(self, name)
-                larger = np.zeros((capacity, *array.shape[1:]), array.dtype)
-                larger[: self._used] = array[: self._used]
-                setattr(self, name, larger)
+                array = getattr(self, name)  # grows where it is, so its values are not copied
+                array.resize((capacity, *array.shape[1:]), refcheck=False)
         self._used = used
         if rows:
             self.put_packed(np.array(positions), np.array(rows))

@@ -34,6 +34,7 @@ TERM_BYTES: Final = 200
 _COUNT_BITS: Final = 8
 _MAX_COUNT: Final = 2**_COUNT_BITS - 1
 _MENTION_BITS: Final = 32
+_TERM_BITS: Final = 32
 _MAX_NEW: Final = 4_096
 _NEW_SHARE: Final = 128
 """So many mentions may wait, and one in so many of the settled ones."""
@@ -224,9 +225,8 @@ class LexicalIndex:
         texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))
 
         texts, terms = self._terms_of(texts, spoken, numbers)
-        size = len(self.postings.numbers)
-        both, counts = np.unique(texts * size + terms, return_counts=True)
-        texts, terms = np.divmod(both, max(1, size))
+        both, counts = np.unique(texts << _TERM_BITS | terms, return_counts=True)
+        texts, terms = both >> _TERM_BITS, both & (2**_TERM_BITS - 1)
         self.postings.extend(texts + len(self), terms, counts)
 
         k1 = self._weights.saturation

@@ -121,6 +121,24 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
         assert len(await found_alone(history, "number 209", 1)) == 1
 
 
+async def test_the_vectors_of_a_long_conversation_do_not_wait_for_its_end(memory: Memory) -> None:
+    """Before the fix, all vectors waited beside the index, and it was copied when it grew."""
+    width, count, missing = 1_024, 6_000, 500
+    await store(memory, [said(0, f"number {n}") for n in range(count)], HERE)
+    keys, row = memory.keys.scope(HERE), bytes(4 + width)
+    embedded = range(missing + 1, count + 1)  # so pages of vectors are ahead of those of messages
+    rows = [("XADD", keys.vectors, f"{seq}-0", "v", row) for seq in embedded]
+    await memory.client.pipeline([("HSET", keys.meta, "vector_fingerprint", "x"), *rows])
+    tracemalloc.start()
+    try:
+        _, stream = await memory.scopes.read_messages(HERE)
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(stream.indexed(UTC).stored_from(0)) == count - missing
+    assert most - held < 1.4 * count * width
+
+
 DIMENSIONS = 512
 MESSAGES = 2_000
 MAX_MESSAGE_BYTES = 1_600
