@@ -73,7 +73,7 @@ class CommandSet:
             more = "did_you_mean" if near else "words" if words else command.name
             keys = filter(self._sentences.has, ("arguments.unknown", f"arguments.{more}"))
             values = {
-                "said": utf16_slice(said, 0, _MAX_SHOWN_UNITS),
+                "said": utf16_slice(" ".join(asked.text.split()), 0, _MAX_SHOWN_UNITS),
                 "command": command.name,
                 "word": near,
                 "words": self._sentences.joined(language, words),

@@ -43,7 +43,7 @@ UNDERSTOOD = {
     "operator again": ("mute apagar", "mute خاموش"),
     "Did you mean /mute on?": ("mute onn",),
     "After /mute I understand: on, off.": ("mute " + "o" * 4_000,),
-    "reply to it with /forget. /memory lists": ("forget my address",),
+    "reply to it with /forget. “/memory My address” lists": ("forget My  address",),
     "Memory is off here:": ("memory aus", "memory выкл"),
     "don't share what they know": ("memory Themen  aus",),
     "no instructions here any more": ("instructions aus",),
