@@ -108,7 +108,7 @@ def _kept(messages: Sequence[PromptMessage]) -> list[str]:
     said: list[str] = []
     for each in messages:
         if each.role == "user":
-            said.append(_UNSEEN.sub("", each.content))
+            said += [] if each.content.startswith(_SEEN) else [_UNSEEN.sub("", each.content)]
         elif each.content in _FORGOT:
             memories = [Remembered("fact", "", text) for text in said]
             forgotten = {memory.text for memory in _unwanted(said[-1], memories)}
@@ -117,6 +117,8 @@ def _kept(messages: Sequence[PromptMessage]) -> list[str]:
 
 
 _FORGOT = frozenset(says["forgotten"] for says in SAYS.values())
+_SEEN = tuple(f"{_PHOTO_MARK} {says['seen'].partition('{')[0]}" for says in SAYS.values())
+"""Begins a photo whose description is what this model has said of it."""
 
 
 class OfflineChatModel:
@@ -219,7 +221,8 @@ def _answers(question: OfflineQuestion) -> Iterator[str]:
     if begins_with_wish(text) and not text.startswith("⏰"):
         yield says["when"]
     if question.asks:
-        yield _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else says["unknown"])
+        unknown = says["caption" if question.pictures else "unknown"]
+        yield _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else unknown)
     noted = [says["noted"].format(short(text, 120)), *quoted(_files(question), question.language)]
     yield _looked_up(question) or "\n".join(noted)
 

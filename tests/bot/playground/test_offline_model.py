@@ -483,6 +483,12 @@ async def test_of_a_picture_only_size_and_colors_are_told_and_a_page_is_not_read
     shown = PromptMessage("user", "[photo]\n\nOur stamp", pictures=(picture,))
     reply = await model.complete(ModelRequest((*EARLIER, shown), TOOLS))
     assert reply.text.startswith(f"I see this: {seen}.\n\nNoted: “Our stamp”")
+    # What it said of a picture may be stored as what that picture shows; that is quoted by nobody.
+    asks = PromptMessage("user", "[photo]\n\nWhat is in this picture?", pictures=(picture,))
+    said = PromptMessage("user", f"[photo] I see this: {seen}. What it shows I cannot tell.")
+    answered = PromptMessage("assistant", f"I see this: {seen}.")
+    reply = await model.complete(ModelRequest((*EARLIER, said, answered, asks)))
+    assert reply.text == f"I see this: {seen}.\n\n{SAYS['en']['caption']}"
 
 
 async def test_a_sound_has_the_words_that_were_typed_with_it() -> None:
