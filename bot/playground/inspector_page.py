@@ -19,6 +19,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import jinja2
+from babel import Locale
 from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -80,7 +81,7 @@ class InspectorPage:
         self._takes_key, self.key = sounds is not None, ""
         self.has_key = asyncio.Event()
         """Set when somebody has pasted a `key`, with which the bot has to start again."""
-        self._languages = Catalogue().languages
+        self._languages = {code: Locale(code).display_name for code in Catalogue().languages}
         self._kept: dict[str, list[str]] = {}
         self._is_stopping = False
         loader = jinja2.FileSystemLoader(_WEB)

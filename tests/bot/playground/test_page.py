@@ -152,6 +152,12 @@ async def test_an_unknown_address_shows_the_first_chat(site: Site) -> None:
     assert "<h2>What happened: Anna</h2>" in await site.text(at="c:99:0")
 
 
+async def test_languages_have_the_names_that_their_people_give_them(site: Site) -> None:
+    page = await site.text()
+    assert '<option value="de">Deutsch</option>' in page
+    assert "the app is set to English" in page
+
+
 async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(
     site: Site, memory: Memory
 ) -> None:
