@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
+from bot.telegram.updates import ButtonPress, Sender
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
@@ -402,6 +403,15 @@ async def test_the_examples_of_the_documentation_greet_and_add_an_item_that_goes
     greeting = documented("features.md", "class HelloCommand").feature(services)
     assert [command.name for command in greeting.commands] == ["hello"]
     assert greeting.sentences["en"].keys() == greeting.sentences["de"].keys()
+    poems = documented("features.md", "class PoemCommand").feature(services)
+    services.sentences.add(poems.sentences)
+    press = poems.commands[0].buttons["poem"]
+    pressed = ButtonPress(
+        *(1, "p", HERE.chat_id, 0), is_group=False, message_id=9, sender=Sender(ANN, "Ann"),
+        callback_data="poem:long",
+    )  # fmt: skip
+    [longer] = await press(pressed, HERE, "long")
+    assert (longer.text[-6:], longer.buttons[0][0].callback_data) == ("night.", "poem:short")
     await know(memory, HERE)
     example = documented("features.md", "class Birthdays").Birthdays(services)
     for _ in range(2):
