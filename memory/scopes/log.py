@@ -4,8 +4,8 @@ The id of an entry is `<seq>-0`, so one command reads a range of the history, ev
 were deleted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -76,43 +76,36 @@ def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
     return (reply[0] or b"0").decode(), (reply[1] or b"0").decode()
 
 
-_FIELDS = [(each.name, each.type, field(default=each.default)) for each in fields(Message)]
-_draft: Callable[..., Message] = make_dataclass("Draft", _FIELDS, slots=True)
-"""Makes a message that may be changed. To make a frozen one takes twenty times as long."""
-
-
-def message_of(seq: int, columns: "Columns") -> Message:
+def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
     """Read the entry of the log with this sequence."""
-    role, is_first_party, is_refused = _read_role(columns[b"r"])
+    role, is_first_party, is_refused = _read_role(fields[b"r"])
     rare: dict[str, Any] = {}
-    if len(columns) > _USUAL_FIELDS:
+    if len(fields) > _USUAL_FIELDS:
         rare = {
-            "forwarded_from": columns.get(b"f", b"").decode(),
-            "forwarded_at": float(columns.get(b"d", 0)),
-            "unseen": columns.get(b"u", b"").decode(),
-            "lengths": _numbers(columns.get(b"l", b"")),
-            "replied_to": int(columns.get(b"p", 0)),
-            "used": columns.get(b"w", b"").decode(),
-            "photo": columns.get(b"h", b"").decode(),
-            "edited_at": _numbers(columns.get(b"e", b"")),
-            "album": columns.get(b"a", b"").decode(),
+            "forwarded_from": fields.get(b"f", b"").decode(),
+            "forwarded_at": float(fields.get(b"d", 0)),
+            "unseen": fields.get(b"u", b"").decode(),
+            "lengths": _numbers(fields.get(b"l", b"")),
+            "replied_to": int(fields.get(b"p", 0)),
+            "used": fields.get(b"w", b"").decode(),
+            "photo": fields.get(b"h", b"").decode(),
+            "edited_at": _numbers(fields.get(b"e", b"")),
+            "album": fields.get(b"a", b"").decode(),
         }
-    message = _draft(
+    return Message(
         seq,
-        _shared(columns[b"x"]),
+        _shared(fields[b"x"]),
         role,
-        columns[b"t"].decode(),
-        float(columns[b"s"]),
-        _shared(columns[b"i"]),
-        _name(columns[b"n"]),
-        _numbers(columns[b"m"]),
-        int(columns[b"k"]),
+        fields[b"t"].decode(),
+        float(fields[b"s"]),
+        _shared(fields[b"i"]),
+        _name(fields[b"n"]),
+        _numbers(fields[b"m"]),
+        int(fields[b"k"]),
         is_first_party,
         is_refused,
         **rare,
     )
-    message.__class__ = Message
-    return message
 
 
 def _numbers(stored: bytes) -> tuple[int, ...]:

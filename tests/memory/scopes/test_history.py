@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import get_args
@@ -517,7 +517,4 @@ def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool
     fields = dict(
         zip(names, (value.encode() for value in stored_fields(message).values()), strict=True)
     )
-    read = message_of(3, {b"x": b"2", **fields})
-    assert read == message
-    with pytest.raises(FrozenInstanceError):
-        read.text = "y"  # type: ignore[misc]
+    assert message_of(3, {b"x": b"2", **fields}) == message
