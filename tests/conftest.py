@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import re
 import sys
 import warnings
@@ -154,12 +155,15 @@ def tokens() -> TokenCounter:
 
 
 @pytest.fixture(scope="session")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Have bots forked from one process from now on, which saves the seconds of their imports."""
-    from tests.acceptance.forking import bots_forked  # noqa: PLC0415 - only for tests with bots
+    from tests.acceptance.forking import fork_bots  # noqa: PLC0415 - only for tests with bots
 
-    with bots_forked(tmp_path_factory.mktemp("launcher")):
-        yield
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        fork_bots(folder.parent, os.getppid())  # one for all workers of this run
+    else:
+        fork_bots(folder, os.getpid())
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,6 @@ from typing import BinaryIO
 
 import orjson
 
-READY = b"ready\n"
-"""What a launcher says first."""
-
 _START_S = 20
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

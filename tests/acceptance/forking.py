@@ -1,28 +1,25 @@
 """Forks every bot of a test run from one process, the `launcher`."""
 
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
+from subprocess import run
 
-from tests.acceptance.forked import READY
 from tests.acceptance.rig import ROOT, BotProcess
 
 
-@contextmanager
-def bots_forked(folder: Path) -> Iterator[None]:
-    """Fork bots from one process, if the system can supervise forks."""
+def fork_bots(folder: Path, user: int) -> None:
+    """Have bots forked from now on, if the system can supervise forks.
+
+    All test workers that name the same folder share the launcher. It ends with the process `user`.
+    """
     if not hasattr(os, "pidfd_open"):
-        yield
         return
-    path = str(folder / "socket")
-    command = [sys.executable, "-m", "tests.acceptance.launcher", path]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as process:
-        assert process.stdout
-        assert process.stdout.readline() == READY
-        BotProcess.launcher = path
-        yield
-        process.communicate(timeout=60)
+    path = folder / "launcher"
+    with path.with_suffix(".lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not path.exists():
+            command = [sys.executable, "-m", "tests.acceptance.launcher", str(path), str(user)]
+            run(command, cwd=ROOT, check=True)  # returns when the launcher waits for requests
+    BotProcess.launcher = str(path)

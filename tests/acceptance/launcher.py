@@ -8,6 +8,7 @@ If `PWD` names a folder with a package `bot`, our own packages are imported agai
 """
 
 import asyncio
+import dataclasses
 import gc
 import os
 import select
@@ -17,10 +18,9 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import NamedTuple, NoReturn
 
 import httpx2
@@ -34,7 +34,6 @@ from memory.learning import vectors
 from memory.store.store import script_names, source
 from memory.text import tokens
 from memory.text.untrusted_text import escaped
-from tests.acceptance.forked import READY
 from tests.acceptance.local_sites import read_local_sites_only
 
 _IMPORTED_LATE = (
@@ -52,36 +51,38 @@ _BOT = Path(bot.__main__.__file__).parent
 _MAX_BYTES = 2**16
 
 
-def serve(path: str) -> None:
-    """Answer start requests on a unix socket until standard input closes after the tests."""
+def serve(path: str, user: int) -> None:
+    """Answer start requests on a unix socket, in the background, until the process `user` ends."""
     _read_once()
     asyncio.run(tokens.TokenCounter.load())
     vectors._TOGETHER = 2  # tests wait for the vectors of each turn
     Catalogue().meaning("")  # reads all languages
     trusted()
-    features = walk_packages(bot.features.__path__, "bot.features.")
-    for name in (*_IMPORTED_LATE, *(each.name for each in features)):
+    for name in _IMPORTED_LATE:
         import_module(name)
+    for kind in ("feature", "probes", "command_line"):
+        bot.features._modules(kind)  # parsers are imported only by processes that bots start
     _build_settings_once()
     escaped("<")
     for folder in _BOT.parent.glob("*/**/lua"):
         for name in script_names(folder):
             source(name, folder)
     gc.freeze()  # what is shared need not be looked through, and so copied, in each bot
-    os.setsid()  # a signal to the group of the tests leaves this process alive to end the bots
+    over = os.pidfd_open(user)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
-    sys.stdout.buffer.write(READY)
-    sys.stdout.flush()
+    if os.fork():
+        os._exit(0)  # whoever started this waits no longer
+    os.setsid()  # a signal to the group of the tests leaves this process alive to end the bots
     bots: list[_Bot] = []
     while True:
         watched = [end for bot in bots for end in (bot.exited, bot.connection)]
-        ready, _, _ = select.select([listener, sys.stdin, *watched], [], [])
-        for each in [each for each in bots if sys.stdin in ready or {*each} & {*ready}]:
+        ready, _, _ = select.select([listener, over, *watched], [], [])
+        for each in [each for each in bots if over in ready or {*each} & {*ready}]:
             bots.remove(each)
             each.end(has_exited=each.exited in ready)
-        if sys.stdin in ready:
+        if over in ready:
             return
         if listener in ready:
             bots.append(_fork(listener, bots))
@@ -127,7 +128,9 @@ def _fork(listener: socket.socket, others: Sequence[_Bot]) -> _Bot:
 
 
 def _read_once() -> None:
-    """Keep sentences and certificates for bots that import the product again."""
+    """Keep sentences, certificates and methods of dataclasses for bots that import us again."""
+    compiled = cache(partial(compile, filename="<string>", mode="exec"))
+    vars(dataclasses)["exec"] = lambda text, *names: exec(compiled(text), *names)  # noqa: S102
     vars(tomllib)["loads"] = cache(tomllib.loads)
     vars(httpx2)["create_ssl_context"] = cache(httpx2.create_ssl_context)
 
@@ -186,4 +189,4 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], int(sys.argv[2]))

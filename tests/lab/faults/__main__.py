@@ -8,12 +8,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from os import getpid
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from tests.acceptance.forking import bots_forked
+from tests.acceptance.forking import fork_bots
 from tests.lab.faults.catalogue import FAULTS
 from tests.lab.faults.fault import Fault, play
 from tests.lab.faults.verdict import Verdict
@@ -30,7 +31,8 @@ def main() -> int:
     width = max((len(fault.name) for fault in chosen), default=0)
     _say(" | ".join([f"{'fault':{width}}", *_TITLES]))
     broken = 0
-    with TemporaryDirectory() as folder, bots_forked(Path(folder)):
+    with TemporaryDirectory() as folder:
+        fork_bots(Path(folder), getpid())
         for fault in chosen:
             figures, complaints = _played(
                 replace(fault, rounds=options.rounds or fault.rounds), options.seed
