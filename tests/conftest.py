@@ -17,6 +17,7 @@ import pytest
 import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from redis._parsers.commands import AsyncCommandsParser
 from redis.asyncio.cluster import ClusterNode, NodesManager
 from redis.cluster import PRIMARY
@@ -142,6 +143,8 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("suite"), max_examples=5)
 settings.register_profile("long", settings.get_profile("suite"), max_examples=1000)
 settings.load_profile("suite")
+# Each worker would read all our sources for constants to try, which takes two seconds.
+providers._get_local_constants = lambda: providers._local_constants
 redis_client.CALL_TIMEOUT_S = 60.0  # on a busy machine one import may take the usual twelve
 
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.

@@ -24,11 +24,13 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Collection
 from http import HTTPStatus
+from itertools import cycle, islice
 
 from tests.lab.figures import milliseconds
 from tests.lab.fleet import CORES, Fleet, Reading, baseline, fleet
 from tests.lab.lean_telegram import Update
-from tests.lab.people import TEXTS, Deliver, arrivals, post_on_time, talking
+from tests.lab.made_up import short_texts
+from tests.lab.people import Deliver, arrivals, post_on_time, talking
 from tests.settings import Settings
 
 SLOTS: int = Settings.model_fields["max_concurrent_turns"].default
@@ -104,7 +106,8 @@ async def queue() -> Figures:
 
 def _said(running: Fleet, chats: int, count: int) -> list[Update]:
     """Return updates of people who write in turn."""
-    return [running.telegram.said(_chat(at, chats), TEXTS[at % len(TEXTS)]) for at in range(count)]
+    texts = islice(cycle(short_texts(200)), count)
+    return [running.telegram.said(_chat(at, chats), text) for at, text in enumerate(texts)]
 
 
 def _chat(at: int, chats: int) -> int:

@@ -47,6 +47,11 @@ def made_up(size: int) -> Labelled:
     )
 
 
+def short_texts(count: int) -> list[str]:
+    """Return what people say in a made-up conversation, each half as long as there."""
+    return [message.text[: CHARACTERS // 2] for message in made_up(2 * count).messages[::2]]
+
+
 def _message(number: int, text: str) -> Message:
     exchange, is_answer = divmod(number, 2)
     speaker = (ANN, "Ann") if exchange % 2 == 0 else (BEN, "Ben")

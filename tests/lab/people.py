@@ -19,7 +19,7 @@ import orjson
 from memory.store.tasks import end_tasks
 from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import LeanTelegram, Update
-from tests.lab.made_up import CHARACTERS, made_up
+from tests.lab.made_up import short_texts
 
 CONNECTIONS = 40
 """Telegram's default of `max_connections`."""
@@ -29,7 +29,6 @@ Times = npt.NDArray[np.float64]
 Deliver = Callable[[Update], Awaitable[None]]
 
 PATIENCE_S = 90
-TEXTS = tuple(message.text[: CHARACTERS // 2] for message in made_up(400).messages)
 
 
 class NotAcknowledged(Exception):
@@ -134,9 +133,10 @@ async def talking(
     telegram: LeanTelegram, deliver: Deliver, persons: Sequence[int]
 ) -> AsyncIterator[None]:
     """Let people talk without pauses inside the block; raise the first error of one of them."""
+    texts = short_texts(200)
 
     async def talk(person: int) -> None:
-        for text in cycle(TEXTS):
+        for text in cycle(texts):
             replied = telegram.reply_in(person)
             async with asyncio.timeout(PATIENCE_S):
                 await deliver(telegram.said(person, text))

@@ -36,7 +36,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.features.services import services_of
 from tests.lab.bots import BASELINE, EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World
-from tests.lab.made_up import CHARACTERS, made_up
+from tests.lab.made_up import made_up, short_texts
 from tests.lab.recall import OPTIONS, append_all
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.wire_tap import RoundTrip, Traffic, WireTap, is_over
@@ -57,7 +57,7 @@ CHAT_PAUSE_S = 1.5
 
 async def load(world: World, bot: Running, first_person: int) -> dict[str, float]:
     """Let many people talk at the same time; return the cost of a turn."""
-    people, texts = world.people(first_person, PEOPLE), _texts(WARMING_TURNS + TURNS)
+    people, texts = world.people(first_person, PEOPLE), short_texts(WARMING_TURNS + TURNS)
     await asyncio.gather(*(talk(*each, texts[:WARMING_TURNS]) for each in people))
     await _quiet(bot)
     cpu_s, began = bot.cpu_s, time.perf_counter()
@@ -100,7 +100,7 @@ async def steady_turns(world: World) -> dict[str, object]:
             [(person, chat)] = world.people(9_000 + number, 1)
             await remember(world, Scope.of_chat(chat.id), person, turns)
             seen = []
-            for text in _texts(1 + STEADY_TURNS):
+            for text in short_texts(1 + STEADY_TURNS):
                 begun = len(tap.passed)
                 server_bytes = _server_bytes(world.valkey)
                 await talk(person, chat, [text])
@@ -140,10 +140,6 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
         learner = learner_in(scope, behavior.name, here)
         scope_memory = await memory.scopes.read(scope)
         await memory.scopes.write(scope_memory, Write(fields=[Watermark(learner, newest)]))
-
-
-def _texts(count: int) -> list[str]:
-    return [message.text[: CHARACTERS // 2] for message in made_up(2 * count).messages[::2]]
 
 
 async def _quiet(bot: Running) -> None:

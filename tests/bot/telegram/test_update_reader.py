@@ -494,13 +494,13 @@ def test_only_a_new_dislike_of_a_named_person_counts_among_reactions() -> None:
     assert ignored(reacted(THUMBS_DOWN), 8) == "stranger"
 
 
-@pytest.mark.parametrize("odd", ["x", 5, None, [1], {"emoji": "👎"}], ids=str)
 @pytest.mark.parametrize("field", ["new_reaction", "chat", "message_id", "date"])
-def test_a_malformed_reaction_is_unreadable(field: str, odd: object) -> None:
-    if (field == "date" and odd == 5) or (field == "message_id" and odd == 5):
-        return
-    with pytest.raises(UnreadableUpdate):
-        read(reacted(THUMBS_DOWN, **{field: odd}))
+def test_a_malformed_reaction_is_unreadable(field: str) -> None:
+    for odd in ("x", 5, None, [1], {"emoji": "👎"}):
+        if odd == 5 and field in ("date", "message_id"):
+            continue
+        with pytest.raises(UnreadableUpdate):
+            read(reacted(THUMBS_DOWN, **{field: odd}))
 
 
 @pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])

@@ -98,13 +98,13 @@ KINDS = ["selectors", "tags", "joiners", "directions", "isolates", "overrides", 
 KINDS += ["graphemes", "old selectors", "emoji selectors"]
 
 
-@pytest.mark.parametrize("word", ["hello", "привет", "سلام", "नमस्ते", "שלום", "日本", "❤", "1"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_hidden_words_carry_nothing(kind: str, word: str) -> None:
+def test_hidden_words_carry_nothing(kind: str) -> None:
     """Between the words at most one sign stays at each side, where a script needs it."""
-    cleaned = visible(f"{word}{carried(kind)} {word}")
-    assert len(cleaned) <= 2 * len(word) + 2
-    assert len(shown(cleaned)) <= 2 * len(word) + 2
+    for word in ("hello", "привет", "سلام", "नमस्ते", "שלום", "日本", "❤", "1"):
+        cleaned = visible(f"{word}{carried(kind)} {word}")
+        assert len(cleaned) <= 2 * len(word) + 2, word
+        assert len(shown(cleaned)) <= 2 * len(word) + 2, word
 
 
 def test_a_few_variants_of_letters_stay_and_many_do_not() -> None:

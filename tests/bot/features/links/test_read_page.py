@@ -382,19 +382,16 @@ def test_addresses_of_the_internet_are_public(address: str) -> None:
     assert is_public(ip_address(address))
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_all_other_addresses_are_refused() -> None:
+    others = (
         *("127.0.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254"),
         *("100.64.0.1", "100.127.255.254", "192.0.0.8", "198.18.0.1", "192.0.2.1", "192.88.99.1"),
         *("224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255"),
         *("::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "ff0e::1"),
         *("::ffff:1.1.1.1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::a9fe:a9fe"),
         *("64:ff9b:1::1", "2002:7f00:1::", "2001:0:1::1", "2001:db8::1", "3fff::1", "100::1"),
-    ],
-)
-def test_all_other_addresses_are_refused(address: str) -> None:
-    assert not is_public(ip_address(address))
+    )
+    assert [each for each in others if is_public(ip_address(each))] == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f.1", "localhost"])

@@ -82,9 +82,9 @@ def rig_of(memory: Memory, settings: Settings | None = None) -> Rig:
     return Rig(memory, model, command)
 
 
-@pytest.mark.parametrize(("place", "zone"), [*AT_ONCE.items(), *((each, "") for each in BY_MODEL)])
-async def test_a_city_or_country_is_found_by_name_or_left_to_a_model(place: str, zone: str) -> None:
-    assert await find_named_zone(place) == zone
+async def test_a_city_or_country_is_found_by_name_or_left_to_a_model() -> None:
+    found = {place: await find_named_zone(place) for place in AT_ONCE | BY_MODEL}
+    assert found == AT_ONCE | dict.fromkeys(BY_MODEL, "")
 
 
 @pytest.mark.parametrize(("place", "zone"), [("Wien", "Europe/Vienna"), *[*BY_MODEL.items()][:2]])
