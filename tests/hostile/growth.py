@@ -8,13 +8,13 @@ six gigabytes.
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 from telegramify_markdown.latex_escape import const
 
 from bot.reply.parts import Part
 from bot.reply.render import render
-from tests.work import calls, ratio
+from tests.work import calls, ratio, seconds
 
 Shape = Callable[[int], str]
 """Returns a text of about the given number of characters."""
@@ -136,11 +136,19 @@ def _faults(name: str, shape: Shape, chars: int) -> Iterator[str]:
             yield f"{name}: {len(source)} characters are shown as {shown}"
         if called > _MAX_CALLS * chars:
             yield f"{name}: {chars} characters take {called} calls"
+        if seconds(lambda: render(source)) <= _MAX_TIMES / 2 * _seconds_of_prose(chars):
+            return
         times = ratio(lambda: render(source), lambda: render(prose), _MAX_TIMES, rounds=1)
         if times > _MAX_TIMES:
             yield f"{name}: {chars} characters take {times:.0f} times as long as prose"
     except MemoryError:
         yield f"{name}: {chars} characters fill the memory"
+
+
+@cache
+def _seconds_of_prose(chars: int) -> float:
+    prose = _repeated(_PROSE)(chars)
+    return min(seconds(lambda: render(prose)) for _ in range(5))
 
 
 def main() -> int:

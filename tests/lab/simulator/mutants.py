@@ -99,7 +99,7 @@ MUTANTS = (
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
         _acting(_lua(("ack", "if request.other then", "if false then")), "text", often="late"),
-        since=5,
+        since=35,
     ),
     Mutant(
         "intake does not check what a person had forgotten elsewhere",
