@@ -41,9 +41,8 @@ def test_ordinary_text_reaches_the_model_byte_for_byte(text: str) -> None:
     assert escaped(text) == text
 
 
-@pytest.mark.parametrize("text", ORDINARY.values(), ids=list(ORDINARY))
-def test_a_person_can_agree_to_ordinary_text(text: str) -> None:
-    assert shown(text) == text
+def test_a_person_can_agree_to_ordinary_text() -> None:
+    assert [*map(shown, ORDINARY.values())] == [*ORDINARY.values()]
 
 
 PIECES = [word for text in ORDINARY.values() for word in text.split(" ")]

@@ -19,11 +19,9 @@ NO_SUM = "not an expression"
 TOO_BIG = "no such number"
 
 
-SUMS = Path(__file__).with_name("sums.txt").read_text("utf-8").splitlines()
-
-
 def test_an_expression_has_the_right_value() -> None:
-    expected = dict(each.split(" = ") for each in SUMS)
+    sums = Path(__file__).with_name("sums.txt").read_text("utf-8").splitlines()
+    expected = dict(each.split(" = ") for each in sums)
     assert {each: evaluate(each) for each in expected} == expected
 
 
