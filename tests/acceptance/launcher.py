@@ -61,7 +61,7 @@ def serve(path: str, user: int) -> None:
     for name in _IMPORTED_LATE:
         import_module(name)
     for kind in ("feature", "probes", "command_line"):
-        bot.features._modules(kind)  # parsers are imported only by processes that bots start
+        bot.features.modules(kind)  # parsers are imported only by processes that bots start
     _build_settings_once()
     escaped("<")
     for folder in _BOT.parent.glob("*/**/lua"):

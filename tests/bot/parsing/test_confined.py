@@ -83,7 +83,7 @@ def test_windows_has_no_limits_and_files_are_read_all_the_same() -> None:
 def test_the_bots_own_process_loads_no_parser() -> None:
     """What is not loaded parses nothing, and takes no memory. The SDK is loaded after the start."""
     late = "PIL pypdf lxml docx pptx openpyxl trafilatura openai numpy tiktoken"
-    code = "import bot.app, sys; bot.features._modules('feature'); "
+    code = "import bot.app, sys; bot.features.modules('feature'); "
     code += f"print([name for name in {late!r}.split() if name in sys.modules])"
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
