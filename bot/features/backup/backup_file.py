@@ -165,7 +165,7 @@ class BackupWriter:
 
 def _sync_folder(folder: Path) -> None:
     """Have the new name of a file survive a power failure."""
-    with suppress(PermissionError):  # Windows cannot open a folder
+    with suppress(OSError):  # Windows cannot open a folder, and some file systems sync none
         opened = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(opened)

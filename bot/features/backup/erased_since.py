@@ -21,6 +21,8 @@ from memory.work.item import WorkItem
 
 _COUNTERS = ("epoch", "erasure", "generation", "next_seq", "next_record", "exchanges", "fence")
 _MAX_COUNT = 2**53
+_AFTER_ALL = 2.0**33
+"""A time (Unix seconds) when all work is late, so that the rules of what repeats are read."""
 _PERSON, _SEQ = 0, 1
 """The first parts of a stored work item (`shared/work.lua`)."""
 
@@ -63,7 +65,7 @@ def read_through(stored: StoredScope) -> None:
     for seq, row in stored.log:
         message_of(seq, row)
     people_in(stored)
-    left_of(stored, Erasures({}, {}), 0, 0)
+    left_of(stored, Erasures({}, {}), 0, _AFTER_ALL)
 
 
 def people_in(stored: StoredScope) -> set[int]:
@@ -165,9 +167,11 @@ def _work(
     left: dict[bytes, bytes] = {}
     for id_, value in stored.work.items():
         item = WorkItem.of_stored(id_.decode(), value)
-        due = item.due if item.due > now else item.due_after(now)
         is_forgotten = erasures.forgotten_until(item.person, stored.read_at)
-        if item.is_open and due and not is_forgotten and item.id not in taken.work:
+        # One that waits for its button may have a rule and no time zone yet.
+        if not item.is_open or is_forgotten or item.id in taken.work:
+            continue
+        if due := item.due if item.due > now else item.due_after(now):
             seq = int(value.split(b"|")[_SEQ])
             left[id_] = f"{item.person}|{seq}|{round(due * 1000)}|0|0||{item.body}".encode()
     return left

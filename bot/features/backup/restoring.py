@@ -209,7 +209,7 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
         try:
             for last in records:
                 _check(last, records, contents)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise damaged() from None
         if last.get("kind") != "end":
             raise damaged()

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable
+from errno import EINVAL
 from functools import cache
 from itertools import starmap
 from pathlib import Path
@@ -177,8 +178,15 @@ def test_of_two_backups_to_one_name_the_later_one_counts_and_the_other_is_refuse
 def test_the_file_is_on_the_disk_before_its_name_and_then_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Some file systems refuse to sync a folder; the backup is whole then, too."""
     synced = []
-    monkeypatch.setattr("os.fsync", lambda each: synced.append(S_ISDIR(os.fstat(each).st_mode)))
+
+    def sync(opened: int) -> None:
+        synced.append(S_ISDIR(os.fstat(opened).st_mode))
+        if synced[-1]:
+            raise OSError(EINVAL, "Invalid argument")
+
+    monkeypatch.setattr("os.fsync", sync)
     write(tmp_path / "backup")
     assert synced == [False, True]
 
@@ -245,6 +253,8 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
         (a_scope(kind="records", rows=[[1, {"k": "fact", "j": "{}"}]]), "damaged"),
         (a_scope(tag="u:Ann"), "damaged"),
         (a_scope(meta={"erasure": "x"}), "damaged"),
+        (a_scope(reminders={"a": '7|1|1|0|0||["tea","","99 * * * *","UTC"]'}), "damaged"),
+        (a_scope(reminders={"a": f"7|1|{'9' * 400}|0|0||[]"}), "damaged"),
         ([{"kind": "access", "admitted": {"7": "1"}, "refused": {"Ann": "1"}}], "damaged"),
         ([{"kind": "journal", "secrets": {}, "entries": []}], "damaged"),
         ([{"kind": "journal", "secrets": {"a": "x"}, "entries": {}}], "damaged"),

@@ -179,14 +179,17 @@ async def test_a_conversation_with_messages_is_left_alone(
     assert await everything_in(empty) == before
 
 
-async def test_a_cancelled_reminder_and_one_whose_time_has_passed_stay_away(
+async def test_a_cancelled_reminder_a_late_one_and_one_that_waits_for_its_button_stay_away(
     memory: Memory, empty: Memory, file: Path
 ) -> None:
+    """With one that repeated and waited for its time zone the whole file was refused as damaged."""
     await say(memory, "Remind me")
     cancelled, kept = await remind(memory, "one", 1), await remind(memory, "two", 1)
     late = WorkItem(ANN, "late", due=1, zone="UTC", chat_id=7)
-    key = memory.keys.scope(HERE).work
-    await memory.client.call("HSET", key, late.id, f"{ANN}|1|1000|0|0||{late.body}")
+    waiting = WorkItem(ANN, "Mondays", rule="0 9 * * 1", chat_id=7)  # its zone is being asked for
+    for each in (late, waiting):
+        value = f"{ANN}|1|{round(each.due * 1000)}|0|0||{each.body}"
+        await memory.client.call("HSET", memory.keys.scope(HERE).work, each.id, value)
     await save(memory, file)
     await memory.work.cancel(HERE, cancelled.id)
     await restore(empty, file, await later_journal(memory, file))
