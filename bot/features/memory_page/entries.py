@@ -91,7 +91,7 @@ class MemoryEntries:
         if self.word:
             found = await in_turns(self._facts(language, facts, here, ()))
             found += await in_turns(self._synopses(language, here))
-            imported = await in_turns(self._imported(language, here))
+            imported = await in_turns(self._imported(language, here), at_once=5)
             found = [*(replace(each, group="") for each in found), *imported]
             return ListContent("memory.found", found)
         history = await ChatHistory.read(self._histories, conversation)

@@ -255,15 +255,19 @@ def test_a_text_of_one_name_is_read_at_its_beginning(monkeypatch: pytest.MonkeyP
     assert len(read) == 1 + 32  # the fact, and the text
 
 
-@pytest.mark.parametrize("how", ["listed", "found", "exported"])
+@pytest.mark.parametrize("how", ["listed", "found", "imported", "exported"])
 async def test_other_turns_go_on_while_thousands_of_facts_are_listed_or_exported(
     commands: CommandSet, memory: Memory, how: str
 ) -> None:
     """Before the fix, a page of 10,000 facts held the event loop for half a second."""
     await learn(memory, *(fact(f"likes dish {number}") for number in range(2_000)))
+    talks = [Section(f"{number}. We talked of a boat. " * 40) for number in range(40)]
+    imported, here = Origin("A list", imported_from="list"), await memory.scopes.read(HERE)
+    await Library(memory.scopes).put(here, imported, talks)
     works: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
         "listed": lambda: shown(commands),
         "found": lambda: shown(commands, said="dish"),
+        "imported": lambda: shown(commands, said="boat"),
         "exported": lambda: memory.exporter.export(HERE),
     }
     assert await longest_stretch(works[how]()) < 0.3
