@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -95,19 +96,21 @@ def select(
 ) -> Selection:
     """Take the newest talks that fit; a talk is stored with all its new passages or not at all."""
     found = Selection(answer["source"], [], beyond=answer["beyond"])
+    taken: set[tuple[str, float, str]] = set()
     for number, talk in enumerate(answer["talks"]):
         cut = passages(_sections(talk, found.source), tokens)
         # A fact is the same at any time.
         is_fact = talk["messages"][0][0] == "fact"
         keys = [(each.place, 0 if is_fact else each.said_at, each.text) for each in cut]
-        new = [each for each, key in zip(cut, keys, strict=True) if key not in known]
+        is_new = [key not in known and key not in taken for key in keys]
+        new = [*compress(cut, is_new)]
         if len(found.passages) + len(new) > room:
             found.beyond += len(answer["talks"]) - number
             break
         if not new:
-            found.known += 1
+            found.known += not taken.issuperset(keys)
             continue
-        known |= {*keys}  # a zip may hold a talk in two of its files
+        taken |= {*keys}  # a zip may hold a talk in two of its files
         found.passages = new + found.passages
         if is_fact:
             found.facts += 1

@@ -305,7 +305,10 @@ async def test_what_an_export_holds_twice_is_stored_once(importer: Importer) -> 
     later = fact | {"said_at": "2025-02-01T10:00:00+00:00"}
     own = {"exported_at": "2025-03-01T10:00:00+00:00", "messages": [], "facts": [fact, later]}
     await importer.bring(own)
-    await importer.bring(chatgpt(LISBON) + chatgpt(LISBON, BREAD))
+    twice = chatgpt(LISBON) + chatgpt(LISBON, BREAD)
+    # Before the fix, it said that Lisbon was already in its memory.
+    assert "already in my memory" not in (await importer.send(twice))[0].text.lower()
+    await importer.bring(twice)
     assert len(await importer.texts()) == 3
 
 
