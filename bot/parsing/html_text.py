@@ -25,7 +25,7 @@ _BLANKS = re.compile(r"\s+")
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
     """Add the sections of an HTML file; `chapter` names the text before its first heading."""
-    # Without `huge_tree` a text or an attribute of 10 MB ends the file without a word.
+    # Without `huge_tree` the parser stops at a text or an attribute of 10 MB, and reports no error.
     parser = etree.HTMLParser(
         encoding=encoding_of(content), remove_comments=True, remove_pis=True, huge_tree=True
     )

@@ -118,7 +118,7 @@ def _kept(messages: Sequence[PromptMessage]) -> list[str]:
 
 _FORGOT = frozenset(says["forgotten"] for says in SAYS.values())
 _SEEN = tuple(f"{_PHOTO_MARK} {says['seen'].partition('{')[0]}" for says in SAYS.values())
-"""Begins a photo whose description is what this model has said of it."""
+"""The description of a photo begins like this if it is what this model has said of it."""
 
 
 class OfflineChatModel:

@@ -47,7 +47,7 @@ has written there for so long that it would have been forgotten by now."""
 
 @dataclass(slots=True)
 class Contents:
-    """What files hold together, beside their scopes."""
+    """What all files hold together; of their scopes only how many."""
 
     scopes: int = 0
     journals: Erasures = field(default_factory=lambda: Erasures({}, {}))
@@ -99,7 +99,6 @@ class Restoring:
     async def _restore(self, stored: StoredScope, backup: str) -> Outcome:
         scope = Scope(stored.tag)
         names = self._store.keys.scope(scope)
-        content = (names.log, names.learned, names.records, names.work, names.turn)
         while True:
             mark = await journal_mark(self._store)
             if mark != self._mark:
@@ -114,7 +113,7 @@ class Restoring:
                 return "forgotten"
             asked: list[Command] = [
                 ("HMGET", names.meta, "epoch", "erasure", "restored"),
-                ("EXISTS", *content),
+                ("EXISTS", names.log, names.learned, names.records, names.work, names.turn),
             ]
             (epoch, erasure, restored), has_content = await self._client.pipeline(asked)
             if restored == backup.encode():

@@ -100,7 +100,7 @@ class StoredScope:
         """Yield the records of a file; `from_file` puts them together again."""
         yield {
             "kind": "scope",
-            **dict(zip(("epoch", "erasure"), self.versions, strict=True)),
+            **dict(zip(("epoch", "erasure"), self.versions, strict=True)),  # for older versions
             **{name: getattr(self, name) for name in _PLAIN},
             **{stored: _texts(getattr(self, name)) for name, stored in _HASHES_IN_FILE.items()},
         }
@@ -253,7 +253,10 @@ class Saving:
             head, meta, learned, work = await self._scripts["snapshot_scope"](names, {})
             ends = orjson.loads(head)
             fields = paired(meta)
-            streams = {name: await self._rows(getattr(names, name), ends[name]) for name in STREAMS}
+            streams: dict[str, list[Row]] = {name: [] for name in STREAMS}
+            for name, rows in streams.items():
+                entries = stream_entries(self._client, getattr(names, name), end=ends[name])
+                rows += [(seq_of(id_), row) async for id_, row in entries]
             after, active_at, due, named_by = await self._client.pipeline(
                 [
                     ("HMGET", names.meta, *_VERSIONS),
@@ -280,12 +283,6 @@ class Saving:
             work=paired(work),
             **streams,
         )
-
-    async def _rows(self, stream: str, end: str) -> list[Row]:
-        if end == "0-0":
-            return []
-        found = stream_entries(self._client, stream, end=end)
-        return [(seq_of(entry), fields) async for entry, fields in found]
 
 
 def last_backup_key(keys: Keys) -> str:

@@ -130,7 +130,7 @@ class SignIn:
         if own >= _MAX_FAILURES_OF_ONE or len(self._failures) >= _MAX_FAILURES:
             raise TooManyAttempts
         self._failures.append((caller, now))
-        log.warning("inspector refused", host=caller)  # not later: anybody could fill the log
+        log.warning("inspector refused", host=caller)  # no more: anybody could fill the log
         return False
 
 

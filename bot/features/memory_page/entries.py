@@ -84,7 +84,7 @@ class MemoryEntries:
 
         The first page has the newest of each group of facts, and of what was learned since the look
         before the latest one. With the word the entries are those that have it. A code is the
-        kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
+        kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7", "c5" (imported).
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)

@@ -88,7 +88,7 @@ class DueReminders:
 
     async def below(self, request: Request, context: AgentContext, text: str) -> Below:
         """Return the line that marks the answer, with a button if the task repeats."""
-        number = request.last.message_id
+        number = request.last.message_id  # below 0 for a task, also if it is answered again
         if number >= 0 or text.strip() in _SILENT:
             return Below()
         now, language = self._reminders.now(), request.language

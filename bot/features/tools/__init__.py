@@ -1,1 +1,1 @@
-"""Tools: what the model has beside the memory, the clock and a calculator."""
+"""Two tools of the model that need no memory: the clock and a calculator."""

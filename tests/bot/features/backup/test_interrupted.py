@@ -80,7 +80,7 @@ async def test_a_restore_that_died_after_any_command_goes_on_when_it_is_run_agai
 
 
 async def content_of(memory: Memory) -> list[bytes]:
-    """Return the names of all keys, without those that a restore that died leaves for an hour."""
+    """Return the names of all keys, without what a restore that died has staged."""
     names: list[bytes] = await memory.client.call("KEYS", "*")
     return sorted(name for name in names if b"restoring" not in name)
 
