@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from secrets import token_hex
-from typing import TypeAlias
 
 from memory.store.journal import CURRENT, hash_of, person_name
 from memory.store.keys import Scope
@@ -26,9 +25,6 @@ _ENTRY = re.compile(
 """What an entry says of a hashed id, as `memory.store.journal` writes it."""
 _MAX_NUMBERS = 2_000_000
 """Numbers that the entries of one scope may name: more than a conversation can hold."""
-
-Entries: TypeAlias = Mapping[str, float]
-"""Entries as they are stored, and when each was written (Unix seconds of the server)."""
 
 
 @dataclass(slots=True)
@@ -48,10 +44,10 @@ class Erasures:
     """Entries of one or more journals, and the secrets with which their ids are hashed."""
 
     secrets: dict[str, str]
-    entries: dict[str, float]
+    entries: dict[str, float]  # as they are stored, and when each was written (Unix seconds)
     _by_id: dict[str, list[tuple[list[str], float]]] = field(default_factory=dict)
 
-    def add(self, secrets: Mapping[str, str], entries: Entries) -> None:
+    def add(self, secrets: Mapping[str, str], entries: Mapping[str, float]) -> None:
         """Add another journal."""
         self.secrets.update(secrets)
         for entry, at in entries.items():
