@@ -43,25 +43,25 @@ _ARGUMENTS = re.compile(r"(\d{1,4})(?:\s+(\d{1,3}))?", re.ASCII)
 _LINK_ID = re.compile(r"[0-9a-f]{16}")
 _DAYS = 7
 _WITHDRAW = "w"
+_ON_PEOPLE: Mapping[str, str] = {
+    _LET_IN: "buttons.let_in",
+    _REFUSE: "buttons.refuse",
+    ASK: "buttons.remove",
+}
+_ON_LINKS: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
 
 
+@dataclass(frozen=True, slots=True)
 class PeopleList:
     """Lists people and groups; `by` is the admin who pressed a button of the list."""
 
     verb = "people"
-    actions: Mapping[str, str] = {
-        _LET_IN: "buttons.let_in",
-        _REFUSE: "buttons.refuse",
-        ASK: "buttons.remove",
-    }
+    actions = _ON_PEOPLE
 
-    def __init__(
-        self, memory: Memory, strangers: Strangers, sentences: Sentences, by: int = 0
-    ) -> None:
-        self._memory = memory
-        self._strangers = strangers
-        self._sentences = sentences
-        self._by = by
+    memory: Memory
+    strangers: Strangers
+    sentences: Sentences
+    by: int = 0
 
     async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command with the first page."""
@@ -77,31 +77,31 @@ class PeopleList:
         """Let in or refuse the person or group that a notice names."""
         if not _ID.fullmatch(rest):
             raise NotConfirmed("unknown")
-        access, id_ = self._strangers.access, int(rest)
+        access, id_ = self.strangers.access, int(rest)
         names = {each.id: each.name for each in await access.list_asking()}
         names |= {each.id: each.name for each in await access.list_admitted()}
         name = f"{names[id_]} ({rest})" if names.get(id_) else rest
         key, who = await self._decide(id_, pressed.sender.id, lets_in=lets_in)
-        return self._sentences.say(pressed.sender.language, key, id=name, by=who)
+        return self.sentences.say(pressed.sender.language, key, id=name, by=who)
 
     async def content(self, language: str, _: Scope) -> ListContent:
         """Return the requests, then those who were let in, then those named in the settings."""
-        admission, text = self._strangers.admission, self._sentences.text
+        admission, text = self.strangers.admission, self.sentences.text
         entries: list[ListEntry] = []
-        for asking in await self._strangers.access.list_asking():
-            when = self._sentences.moment(language, asking.at)
+        for asking in await self.strangers.access.list_asking():
+            when = self.sentences.moment(language, asking.at)
             values: dict[str, object] = {"id": asking.id, "name": asking.name or "–", "when": when}
             entries.append(ListEntry(str(asking.id), "people.asking", values, without=ASK))
-        admitted = await self._strangers.access.list_admitted() if admission.limits_groups else []
+        admitted = await self.strangers.access.list_admitted() if admission.limits_groups else []
         settings = admission.settings
         named = settings.admin_user_ids | settings.allowed_user_ids
         people = [each.id for each in admitted if each.id > 0] + sorted(named)
-        sums = await self._memory.usage.totals(people, time())
+        sums = await self.memory.usage.totals(people, time())
         tokens = dict(zip(people, sums, strict=True))
         for each in admitted:
             key = f"people.by_{each.way}" if each.id > 0 else "people.group"
-            when = self._sentences.moment(language, each.at)
-            by = f"{each.by} ({text(language, 'people.you')})" if each.by == self._by else each.by
+            when = self.sentences.moment(language, each.at)
+            by = f"{each.by} ({text(language, 'people.you')})" if each.by == self.by else each.by
             values = {"id": each.id, "name": each.name or "–", "when": when, "by": by}
             values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
             entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
@@ -131,55 +131,51 @@ class PeopleList:
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code, and for people whom the settings name."""
         del pressed, conversation  # only admins come here, and all of it is theirs
-        if not _ID.fullmatch(code) or self._strangers.admission.is_named(int(code)):
+        if not _ID.fullmatch(code) or self.strangers.admission.is_named(int(code)):
             raise NotConfirmed("unknown")
 
     async def act(self, _: Scope, action: str, code: str) -> ListChange:
         """Let in, refuse or remove."""
         id_ = int(code)
         if action in (_LET_IN, _REFUSE):
-            await self._decide(id_, self._by, lets_in=action == _LET_IN)
+            await self._decide(id_, self.by, lets_in=action == _LET_IN)
             return ListChange()
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        removed = await self._strangers.access.decide(id_, self._by, "remove")
+        removed = await self.strangers.access.decide(id_, self.by, "remove")
         # Also if it was removed before: the process that removed it may have died here.
-        await self._memory.mailbox.drop_sender(id_)
-        await self._strangers.admission.drop_removed(self._memory.mailbox)
+        await self.memory.mailbox.drop_sender(id_)
+        await self.strangers.admission.drop_removed(self.memory.mailbox)
         if removed.is_new:
-            log.warning("person removed", user=id_, by=self._by)
-            self._strangers.say_goodbye(id_, "en")
+            log.warning("person removed", user=id_, by=self.by)
+            self.strangers.say_goodbye(id_, "en")
         return ListChange()
 
     def _list(self, by: int) -> PagedList:
-        source = PeopleList(self._memory, self._strangers, self._sentences, by)
-        return PagedList(source, self._sentences)
+        return PagedList(replace(self, by=by), self.sentences)
 
     async def _decide(self, id_: int, by: int, *, lets_in: bool) -> tuple[str, int]:
         """Let in or refuse somebody who asks; return the sentence about it, and who decided."""
-        decision = await self._strangers.access.decide(id_, by, "admit" if lets_in else "refuse")
+        decision = await self.strangers.access.decide(id_, by, "admit" if lets_in else "refuse")
         if not decision.by:
             return "access.nobody", 0
         if decision.is_new:
             log.info("access decided", user=id_, by=by, lets_in=lets_in)
-            tell = self._strangers.welcome if lets_in else self._strangers.say_goodbye
+            tell = self.strangers.welcome if lets_in else self.strangers.say_goodbye
             tell(id_, decision.language)
         return ("access.let_in" if decision.is_in else "access.turned_away"), decision.by
 
     async def _names(self, language: str, people: Sequence[int]) -> dict[int, str]:
-        logs = [self._memory.keys.scope(Scope.of_chat(each)).log for each in people]
+        logs = [self.memory.keys.scope(Scope.of_chat(each)).log for each in people]
         newest = [("XREVRANGE", log, "+", "-", "COUNT", _LAST_WORDS) for log in logs]
-        replies = await self._memory.client.pipeline(newest) if newest else []
+        replies = await self.memory.client.pipeline(newest) if newest else []
         found = {}
         for id_, reply in zip(people, replies, strict=True):
             messages = (message_of(seq_of(entry), fields) for entry, fields in reply)
             name = next((each.sender_name for each in messages if each.sender_id == id_), "")
-            name = self._sentences.text(language, "people.you") if id_ == self._by else name
+            name = self.sentences.text(language, "people.you") if id_ == self.by else name
             found[id_] = f"{name} ({id_})" if name else str(id_)
         return found
-
-
-_ON_LINKS: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
 
 
 @dataclass(frozen=True, slots=True)
