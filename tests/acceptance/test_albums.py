@@ -19,6 +19,8 @@ def pictures(request: ChatRequest) -> int:
 async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(rig: Rig) -> None:
     rig.script.on("Our trip", "Four colors.")
     rig.script.on("Our way home", "Home again.")
+    walls = [f"{color} wall" for color in ("A red", "A green", "A blue", "A white")]
+    rig.script.on(SHOWS, "\n".join(f"[{at}] {wall}" for at, wall in enumerate(walls, 1)))
     anna, _ = await rig.start_with_anna(coalesce_s=0, prompt_tokens=16_000)
     ben, _ = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
@@ -31,11 +33,13 @@ async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
     assert pictures(answered(rig)[-1]) == len(ALBUM)
     assert (await closed(rig, 1))["messages"] == len(ALBUM)
 
-    # A new caption is answered again, in place of the former answer.
+    # A new caption is answered again, in place of the former answer and without the pictures.
     await anna.edit(photos[2], "@ricordo_bot Our way home")
     await shown(rig, reply, "Home again.")
     await closed(rig, 2)
     assert len(group.replies) == 1
+    assert not has_picture(answered(rig)[-1])
+    assert [wall for wall in walls if f"[photo] {wall}" not in answered(rig)[-1].asked] == []
 
     # A late picture has no caption; it says to which album it belongs.
     [late] = await anna.send_album(group, LATE, album_of=photos[0])

@@ -3,6 +3,7 @@
 from base64 import b64encode
 from io import BytesIO
 
+import orjson
 import pytest
 from PIL import Image
 
@@ -11,7 +12,7 @@ from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.acceptance.talk import said
-from tests.acceptance.test_delivery import PLAIN, TABLE, closed
+from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Refuse, Upload
 from tests.servers.model_api import ApiRequest, Break, ChatRequest, Reply, tool_call
 from tests.servers.model_api.errors import bad_request, content_filtered
@@ -19,6 +20,8 @@ from tests.servers.model_api.rules import Dialect
 
 SHOWS = "What does it show?"
 UNSEEN = "[you cannot see the picture]"
+TABLE = "| boat | *metres* |\n|---|---|\n| Aurora | 12 |"
+PLAIN = "boat   | metres\n-------+-------\nAurora | 12"
 
 
 def jpeg(color: str) -> bytes:
@@ -155,6 +158,8 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     assert len(rig.model.log.refusals) == 2
     rig.script.on("Hello", TABLE)
     await rig.ask(anna, chat, "Hello")
+    (call,) = rig.telegram.calls_to("sendRichMessage")
+    assert orjson.loads(call.given.text("rich_message")) == {"markdown": TABLE}
     told = [("user", "[photo]\n\nOur boat Aurora"), ("assistant", "A fine name for a boat.")]
     assert said(rig.requests[-1])[1:3] == told
 
@@ -177,29 +182,6 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     await shown(rig, refused, "A fine name for a boat.")
     await closed(rig, 5)
     assert len(rig.model.log.refusals) == refusals
-
-
-async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(rig: Rig) -> None:
-    rig.script.on("Our trip", "Three colors.")
-    rig.script.on("Our way home", "Home again.")
-    rig.script.on(SHOWS, "[1] A red wall.\n[2] A green hill.\n[3] A blue sea.")
-    anna, chat = await rig.start_with_anna(coalesce_s=2)
-    first = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our trip")
-    for color in ("green", "blue"):
-        last = await anna.send(chat, "photo", Upload(jpeg(color)))
-    reply = await chat.wait_for_reply(after=last)
-    assert reply.text == "Three colors."
-    await closed(rig, 1)
-    [asked] = answered(rig)
-    assert str(asked.raw).count("data:image/") == 3
-    assert len(rig.requests) == 2  # all are described at once
-    assert str(rig.requests[-1].raw).count("data:image/") == 3
-
-    await anna.edit(first, "Our way home")
-    await shown(rig, reply, "Home again.")
-    for shows in ("[photo] A red wall.", "[photo] A green hill.", "[photo] A blue sea."):
-        assert shows in answered(rig)[-1].asked
-    assert not has_picture(answered(rig)[-1])
 
 
 async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
