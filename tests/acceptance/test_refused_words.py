@@ -8,9 +8,8 @@ from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import KEY, Rig
 from tests.acceptance.sentences import sentence, sentence_in
-from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Person
-from tests.servers.model_api import ApiError, Dialect
+from tests.servers.model_api import Dialect
 
 CATALOGUE = Catalogue()
 FILTER = Dialect(api_key=KEY, filtered=frozenset({"badword"}))
@@ -68,27 +67,3 @@ async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button
     await press(rig, ben, chat.replies[-1], delete)
     await rig.telegram.wait_for(lambda: "badword" not in chat.replies[-1].text)
     assert await export(rig, ben, chat) == []
-
-
-@pytest.mark.either_way
-async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    for status in (400, 401, 404):
-        seen = len(rig.bot.log)
-        rig.model.faults.add(ApiError(status, "Unsupported parameter: tools"), times=None)
-        reply = await rig.ask(anna, chat, f"Our boat is called Aurora {status}")
-        reported = await rig.bot.wait_for_log("no answer", after=seen)
-        key = "error.account" if status == 401 else "error.turn"
-        assert reply.text == sentence(key, reference=reported["reference"])
-        rig.model.faults.clear()
-    await rig.ask(anna, chat, "What is it called?")
-    assert rig.requests[-1].asked.startswith("Our boat is called Aurora 400")
-
-
-@pytest.mark.either_way
-async def test_an_older_message_that_is_refused_now_does_not_block_the_chat(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    await rig.ask(anna, chat, "badword please")
-    rig.model.dialect = FILTER
-    assert (await rig.ask(anna, chat, "How are you?")).text == "All right."
-    assert dialogue(rig) == ["How are you?"]

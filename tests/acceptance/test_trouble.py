@@ -9,13 +9,10 @@ import pytest
 from tests.acceptance.pages import readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import dialogue, said
+from tests.acceptance.talk import dialogue
 from tests.servers.model_api import (
     ApiError,
     Break,
-    Dialect,
-    ModelApiServer,
-    Scripted,
     server_error,
 )
 from tests.valkey import ValkeyServer
@@ -133,20 +130,3 @@ async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: 
     await rig.bot.start()
     await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
     assert dialogue(rig) == ["Be slow", "Slowly.", "And now?"]
-
-
-async def test_an_outage_of_the_first_model_is_not_noticed(rig: Rig) -> None:
-    key = "sk-of-the-spare"
-    async with ModelApiServer(Scripted("Spare."), dialect=Dialect(api_key=key)) as spare:
-        known = {"fallback_base_url": spare.base_url, "fallback_api_key": key}
-        anna, chat = await rig.start_with_anna(fallback_model="spare", **known)
-        assert (await rig.ask(anna, chat, "One")).text == "All right."
-        rig.model.faults.add(server_error(), times=None)
-        assert (await rig.ask(anna, chat, "Two")).text == "Spare."
-        assert (await rig.ask(anna, chat, "Three")).text == "Spare."
-    assert len(rig.requests) == 2
-    assert [each.model for each in spare.log.chats] == ["spare", "spare"]
-    assert [text for _, text in said(spare.log.chats[1])[1:-1]] == [
-        *("One", "All right."),
-        *("Two", "Spare."),
-    ]

@@ -77,3 +77,14 @@ async def test_a_message_is_refused_if_only_a_harmless_one_is_taken_instead(
     with pytest.raises(MessageRefused):
         await run_agent(agent, toolbox_of(tokens), context)
     assert [pictures for pictures, _ in agent.saw] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(("status", "tries"), [(400, 4), (401, 1), (404, 1)])
+async def test_an_error_of_the_operator_refuses_no_message(
+    context: AgentContext, tokens: TokenCounter, status: int, tries: int
+) -> None:
+    error = ModelRefused("Unsupported parameter: tools", status)
+    agent = Deciding(*[error] * tries)
+    with pytest.raises(ModelRefused) as raised:
+        await run_agent(agent, toolbox_of(tokens), context)
+    assert (raised.value, len(agent.saw)) == (error, tries)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, nullcontext
 
 import pytest
+from pydantic import SecretStr
 
 from bot.model.call import ChatModel, ModelReply, ModelRequest
 from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
@@ -26,6 +27,7 @@ from tests.lab.simulator.loop import VirtualLoop
 from tests.servers.model_api import (
     ApiError,
     Break,
+    Dialect,
     ModelApiServer,
     Reply,
     Scripted,
@@ -94,8 +96,13 @@ async def scene() -> AsyncIterator[Scene]:
 @pytest.mark.parametrize("second", [None, "second"])
 async def test_answers_fail_only_if_no_model_answers(scene: Scene, second: str | None) -> None:
     scene.first.faults.add(MISSING)
-    update = {"openai_base_url": scene.first.base_url, "fallback_model": second}
-    update |= {"fallback_base_url": scene.second.base_url}
+    scene.second.dialect = Dialect(api_key="key")
+    update = {
+        "openai_base_url": scene.first.base_url,
+        "fallback_model": second,
+        "fallback_base_url": scene.second.base_url,
+        "fallback_api_key": SecretStr("key"),
+    }
     async with open_models(Settings().model_copy(update=update)) as models:
         with nullcontext() if second else pytest.raises(ModelError):
             await models.chats[0].complete(ModelRequest(HELLO))
