@@ -11,7 +11,7 @@ import pytest
 
 from bot.telegram.bot_api import TelegramClient
 from tests.acceptance.rig import BotProcess, Rig
-from tests.valkey import OneNodeCluster, ValkeyServer, free_port
+from tests.valkey import OneNodeCluster, free_port
 
 
 async def test_every_bad_setting_is_named_with_the_values_it_takes(rig: Rig) -> None:
@@ -150,15 +150,3 @@ async def test_a_server_that_only_speaks_like_redis_is_refused(rig: Rig) -> None
         port = pong.sockets[0].getsockname()[1]
         refused = await refusal_of(rig.another_bot(redis_url=f"redis://127.0.0.1:{port}"))
         assert "neither Redis nor Valkey" in refused["detail"]
-
-
-async def test_a_server_that_evicts_is_warned_of_aloud(rig: Rig, tmp_path: Path) -> None:
-    folder = tmp_path / "evicting"
-    folder.mkdir()
-    with ValkeyServer(folder, "--maxmemory-policy", "allkeys-lru") as server:
-        bot = rig.another_bot(redis_url=server.url)
-        await bot.start()
-        warned = await bot.wait_for_log("redis drops memories")
-        assert (warned["level"], "allkeys-lru" in warned["detail"]) == ("warning", True)
-        assert "noeviction" in warned["advice"]
-        await bot.stop()
