@@ -1,18 +1,13 @@
 """If a member of a group floods the bot, only that member is refused."""
 
-import time
-
 import pytest
 
 from memory.memory import Memory
-from memory.queue.mailbox import MAX_UPDATES, Entry, Mailbox, MailboxFull, Outcome
+from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
-from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence
+from memory.store.keys import Keys
 from tests.memory.turns import ANN, BOB, GROUP
 
-US = "@ricordo_bot"
 DAY_S = 86_400
 
 
@@ -61,25 +56,3 @@ async def test_a_share_counts_two_days(
         assert (await put(mailbox, 1, ANN)).value == outcome
     except MailboxFull:
         assert outcome == "full"
-
-
-async def test_one_member_cannot_make_the_bot_deaf_to_a_group(rig: Rig, store: RedisClient) -> None:
-    """Before the fix, questions and commands there got no answer for up to 48 hours."""
-    await rig.start()
-    (anna, _), (ben, _) = rig.anna(), rig.ben()
-    mallory, _ = rig.person(1666, "Mallory")
-    group = rig.telegram.group("Club", [ben, mallory], [anna])
-
-    # What a flood leaves behind: many remembered ids, and the sender's count.
-    named, now_ms = rig.keys.scope(Scope.of_chat(group.id)), int(time.time() * 1000)
-    ids = [part for n in range(4 * MAX_UPDATES) for part in (now_ms - n, -n - 1)]
-    await store.call("ZADD", named.seen, *ids)
-    count = f"{now_ms // (DAY_S * 1000)}|{MAX_UPDATES}|0"
-    await store.call("HSET", named.meta, f"sent:t:{mallory.id}", count)
-
-    await mallory.say(group, f"{US} and another one")
-    await rig.bot.wait_for_log("mailbox full")
-    assert (await rig.ask(ben, group, f"{US} hello")).text == "All right."
-    assert "?" in (await rig.ask(anna, group, "/clear")).text
-    for person in (ben, mallory):
-        assert (await rig.ask(person, group, "/forget")).text == sentence("forget.ask")

@@ -59,32 +59,22 @@ async def test_a_command_does_not_use_a_persons_slot(rig: Rig) -> None:
         await forum.wait_for_reply(topic=topic)
 
 
-async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None:
+@pytest.mark.parametrize(("people", "slots"), [(1, 2), (4, 3)], ids=["of one", "of many"])
+async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: int) -> None:
     """Before the fix, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""
-    await rig.start(max_concurrent_turns=2)
-    mallory, _ = rig.person(1666, "Mallory")
+    await rig.start(max_concurrent_turns=slots)
+    senders = [rig.person(2000 + number, f"Person {number}")[0] for number in range(people)]
     ben, bens = rig.ben()
-    forum, topics = forum_of(rig, mallory, 4)
-    for topic in topics:
-        await mallory.send(forum, "document", file=SLOW, caption=f"{US}", topic=topic)
+    places = [(sender, *forum_of(rig, sender, 4 // people)) for sender in senders]
+    for sender, forum, topics in places:
+        for topic in topics:
+            await sender.send(forum, "document", file=SLOW, caption=US, topic=topic)
     await rig.bot.wait_until(lambda: taken_in(rig) >= 4)
     await rig.ask(ben, bens, "are you there?")
-    assert len(forum.replies) <= 2
-    for topic in topics:
-        await forum.wait_for_reply(topic=topic)
-
-
-async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> None:
-    await rig.start(max_concurrent_turns=3)
-    people = [rig.person(2000 + number, f"Person {number}") for number in range(4)]
-    ben, bens = rig.ben()
-    for person, chat in people:
-        await person.send(chat, "document", file=SLOW)
-    await rig.bot.wait_until(lambda: taken_in(rig) >= 4)
-    await rig.ask(ben, bens, "are you there?")
-    assert sum(len(chat.replies) for _, chat in people) <= 2
-    for _, chat in people:
-        await chat.wait_for_reply()
+    assert sum(len(forum.replies) for _, forum, _ in places) <= 2
+    for _, forum, topics in places:
+        for topic in topics:
+            await forum.wait_for_reply(topic=topic)
 
 
 async def test_a_flood_of_one_member_leaves_messages_for_the_other_topics_of_a_group(

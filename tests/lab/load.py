@@ -1,10 +1,9 @@
 """Measures the bot under load, as one web process and several workers on one Redis.
 
-    python -m tests.lab.load [--part acknowledgement|workers]
+    python -m tests.lab.load
 
-The output is one JSON object. Without `--part` it has all parts, which takes less than eight
-minutes. Do not use the machine meanwhile: `everything_else` says how much of a core
-other processes used.
+The output is one JSON object. It takes less than eight minutes. Do not use the machine meanwhile:
+`everything_else` says how much of a core other processes used.
 
 - `acknowledgement`: the time from when an update is due until it is acknowledged, at 300 a second
   over 40 connections. The schedule is made beforehand, so a late answer does not delay later
@@ -14,7 +13,6 @@ other processes used.
   the cost of a turn; and the same for the bot without memory.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -22,7 +20,6 @@ import platform
 import sys
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Collection
 from http import HTTPStatus
 from itertools import cycle, islice
 
@@ -184,15 +181,12 @@ def _progress(what: str) -> None:
     sys.stderr.write(f"{what}\n")
 
 
-PARTS = {"acknowledgement": (acknowledgement, queue), "workers": (workers,)}
-
-
-async def measure(parts: Collection[str]) -> Figures:
+async def measure() -> Figures:
     figures: Figures = {
         "machine": {"cores": CORES, "python": platform.python_version()},
         "load_average_before": os.getloadavg()[0],
     }
-    for figures_of in (each for part in parts for each in PARTS[part]):
+    for figures_of in (acknowledgement, queue, workers):
         name = figures_of.__name__
         _progress(name)
         async with asyncio.timeout(MAX_S):
@@ -202,11 +196,7 @@ async def measure(parts: Collection[str]) -> Figures:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--part", choices=PARTS)
-    part = parser.parse_args().part
-    figures = asyncio.run(measure([part] if part else PARTS))
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    sys.stdout.write(json.dumps(asyncio.run(measure()), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tests.acceptance.rig import ROOT, BotProcess, Rig, open_rig
 from tests.bot.parsing.office import word, zipped
 from tests.hostile import attacks as hostile
 from tests.hostile.test_model_server import PACKED, STREAM, STREAMS, base_url, gzipped, serving
-from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
+from tests.hostile.untrusted_files import export_of, photo, picture_of_segments
 from tests.servers.bot_api import Upload
 from tests.servers.mcp_shop import Shop, ShopServer
 from tests.servers.model_api import Reply, tool_call
@@ -268,8 +268,6 @@ ATTACKS: dict[str, Scene] = {
     "S2: 4 of them": sending(*[picture_of_segments(16)] * 4),
     "S3: 10 small pictures with 20 MB each": sending(*[photo(100, 100, 19.9)] * 10),
     "S4: an export with 2 million messages": sending(export_of(1_000, 2_000, "a")),
-    "S4: an export with a million messages": sending(export_of(500, 2_000, "a")),
-    "S11: 249,000 rows of one letter": sending(short_rows()),
     **{attack.name: attacking(attack) for attack in hostile.ATTACKS},
 }
 

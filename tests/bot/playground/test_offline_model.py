@@ -302,9 +302,7 @@ async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_le
         assert fact not in await answer(prompt(f"{fact}?", earlier=talk[1:]), "none")
     else:
         assert reply.text == SAYS["en"]["forget_what"]
-    said = orjson.dumps({"n": 1, "who": "Ann", "said": wish}).decode()
-    parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{said}", SHAPE)
-    assert parts["facts"] == {"facts": []}
+    assert await learned(wish) == []
 
 
 async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> None:
@@ -334,26 +332,24 @@ async def test_a_file_with_a_caption_is_quoted_and_a_mark_is_no_word_of_the_pers
 
 async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
     said = ("I live in Riga", "I live in Oslo", "where do i live", "I moved to Bergen")
-    lines = [orjson.dumps({"n": n, "who": "Ann", "said": each}) for n, each in enumerate(said)]
-    known = b'{"id":7,"since":"today","fact":"I live in Rome"}'
-    content = b"\n".join((b"## facts", known, *lines)).decode()
+    assert await replaced("I live in Rome", *said) == [(said[-1], 7)]
+
+
+async def replaced(known: str, *said: str) -> list[tuple[str, int | None]]:
+    """Return the facts that are learned beside fact 7, each with the one that it replaces."""
+    lines = [{"n": n, "who": "Ann", "said": each} for n, each in enumerate(said, 1)]
+    shown = map(orjson.dumps, ({"id": 7, "since": "today", "fact": known}, *lines))
+    content = b"\n".join((b"## facts", *shown)).decode()
     parts = await OfflineInternalModel().fill("## facts", content, SHAPE)
     found = parts["facts"]["facts"]  # type: ignore[index]
-    assert [(each["text"], each["replaces"]) for each in found] == [(said[-1], 7)]
+    return [(each["text"], each["replaces"]) for each in found]
 
 
 @pytest.mark.parametrize("line", NEWCOMER["stays"].strip().splitlines())
 async def test_who_has_not_moved_or_moved_something_else_lives_where_they_lived(line: str) -> None:
     home, others = re.split(" {2,}", line)
     for said in others.split("|"):
-        lines = [
-            orjson.dumps({"id": 7, "fact": home}),
-            orjson.dumps({"n": 1, "who": "A", "said": said}),
-        ]
-        content = b"\n".join((b"## facts", *lines)).decode()
-        parts = await OfflineInternalModel().fill("## facts", content, SHAPE)
-        found = parts["facts"]["facts"]  # type: ignore[index]
-        assert [each["replaces"] for each in found if each["replaces"]] == [], said
+        assert [old for _, old in await replaced(home, said) if old] == [], said
 
 
 @pytest.mark.parametrize("asked", NEWCOMER["ordinary"].strip().splitlines())
@@ -407,9 +403,7 @@ async def test_the_example_of_reminders_and_help_sets_one_and_teaches_nothing(
     [(name, arguments)] = await calls(prompt(example), REMINDING)
     at = datetime.fromisoformat(orjson.loads(arguments)["at"])
     assert (name, at.hour, at.minute) == ("set_reminder", 9, 0)
-    said = orjson.dumps({"n": 1, "who": "Ann", "said": f"{example} My boat is Ada"}).decode()
-    parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{said}", SHAPE)
-    assert parts["facts"] == {"facts": []}
+    assert await learned(f"{example} My boat is Ada") == []
 
 
 @pytest.mark.parametrize("language", Catalogue().languages)
@@ -417,8 +411,7 @@ async def test_the_example_of_a_task_sets_one_that_is_silent_if_nothing_is_known
     language: str,
 ) -> None:
     shown = Catalogue().text(language, "reminders.task_example")
-    tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
-    [(name, arguments)] = await calls(prompt(re.split(": |، ?مثلاً: ", shown)[-1]), tools)
+    [(name, arguments)] = await calls(prompt(re.split(": |، ?مثلاً: ", shown)[-1]), REMINDING)
     wanted = orjson.loads(arguments)
     assert (name, wanted["cron"], wanted["is_task"]) == ("set_reminder", "0 8 * * 1", True)
     assert await answer(prompt(f"⏰ {wanted['text']}"), "none") == QUESTION_ALONE
