@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-import httpx2
-
 from tests.acceptance.rig import BotProcess, Rig, open_rig
-from tests.valkey import free_port
 
 
 async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
@@ -28,16 +25,6 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
         # Only the poll that was under way when its process died is ended by another.
         assert len(conflicts) <= 1
         assert _events(heir, "telegram call failed") == 0
-
-
-async def test_a_worker_is_ready_without_receiving_updates(rig: Rig) -> None:
-    port = free_port()
-    await rig.start()
-    worker = rig.another_bot(command="worker", port=port, webhook_url="")
-    await worker.start()
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as platform:
-        answer = await platform.get("/readyz")
-    assert (answer.status_code, answer.json()["telegram"]) == (200, "ok")
 
 
 async def test_forked_workers_answer_and_stop_together(rig: Rig) -> None:

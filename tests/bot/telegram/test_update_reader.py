@@ -276,6 +276,16 @@ CHANNEL = {"id": -1009, "type": "channel", "title": "News"}
 LIVE = {"latitude": 1.0, "longitude": 2.0, "live_period": 60}
 
 
+def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str, object]:
+    members = {
+        status: {"user": US, "status": status, "until_date": 0}
+        for status in ("left", "member", "kicked")
+    }
+    change = {"chat": chat, "from": ANNA, "date": 1_700_000_000}
+    change |= {"old_chat_member": members[old], "new_chat_member": members[new]}
+    return {"update_id": 3, "my_chat_member": change}
+
+
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
@@ -287,6 +297,9 @@ LIVE = {"latitude": 1.0, "longitude": 2.0, "live_period": 60}
         ({"poll": {"no": "poll"}}, "other"),
         ({"invented_tomorrow": {}}, "other"),
         ({}, "other"),
+        (membership("member", "left"), "membership"),
+        (membership("member", "member"), "membership"),
+        (membership("left", "member", PRIVATE), "membership"),
     ],
 )
 def test_other_updates_are_ignored_by_name(raw: dict[str, object], reason: str) -> None:
@@ -545,34 +558,11 @@ def test_a_command_of_somebody_else_is_only_text(how: dict[str, object], command
     assert (update.kind, update.text, update.is_first_party) == ("text", command, False)
 
 
-def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str, object]:
-    members = {
-        status: {"user": US, "status": status, "until_date": 0}
-        for status in ("left", "member", "kicked")
-    }
-    change = {"chat": chat, "from": ANNA, "date": 1_700_000_000}
-    change |= {"old_chat_member": members[old], "new_chat_member": members[new]}
-    return {"update_id": 3, "my_chat_member": change}
-
-
 @pytest.mark.parametrize("old", ["left", "kicked"])
 def test_being_added_to_a_group_is_read_as_start_there(old: str) -> None:
     update = inbound(membership(old, "member"))
     assert (update.kind, update.command, update.is_group) == ("command", "start", True)
     assert (update.chat_id, update.message_id, update.sender.id) == (GROUP["id"], 0, 7)
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        membership("member", "left"),
-        membership("member", "member"),
-        membership("left", "member", PRIVATE),
-    ],
-    ids=["left", "still there", "private"],
-)
-def test_other_changes_of_our_membership_are_ignored(raw: dict[str, object]) -> None:
-    assert ignored(raw) == "membership"
 
 
 def test_a_stranger_may_add_us_to_a_group() -> None:
