@@ -40,7 +40,6 @@ from bot.turn.load import Assistant
 from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from config.settings import Settings
 from config.values import secret_of
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
@@ -148,7 +147,7 @@ class App:
             self._observers += [outside.observer] if outside.observer else []
             behaviors = behaviors_of(services)
             internal, name = models.internal, settings.openai_memory_model
-            memory.enable_learning(LearningConfig(behaviors.behaviors, internal, name))
+            memory.enable_learning(behaviors.behaviors, internal, name)
             assistant = assistant_of(services, behaviors)
             await stack.enter_async_context(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))

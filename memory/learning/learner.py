@@ -52,19 +52,6 @@ class LearningRound:
     entries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LearningConfig:
-    """The behaviors, some of which learn, and the model they ask; without a model they do not.
-
-    If a conversation waits after failures of a model, it waits no longer once `model_name` is
-    another.
-    """
-
-    behaviors: Sequence[AIContextBehavior] = ()
-    model: InternalModel | None = None
-    model_name: str = ""
-
-
 @dataclass(eq=False)
 class ConversationLearner:
     """Learns from one conversation at a time; a lease keeps other processes out meanwhile."""
@@ -77,13 +64,20 @@ class ConversationLearner:
 
     def __post_init__(self) -> None:
         self._scopes, self._store = self.parts.scopes, self.parts.scopes.store
-        self.enable(LearningConfig())
+        self.enable()
 
-    def enable(self, config: LearningConfig) -> None:
-        """Let behaviors learn from now on; before this only vectors are learned."""
-        self._model, self._model_name = config.model, config.model_name
-        learning = (each for each in config.behaviors if isinstance(each, LearningBehavior))
-        self._behaviors = tuple(learning)
+    def enable(
+        self,
+        behaviors: Sequence[AIContextBehavior] = (),
+        model: InternalModel | None = None,
+        model_name: str = "",
+    ) -> None:
+        """Let those of the behaviors that learn do so, if there is a model; else only vectors are.
+
+        A conversation that waits after failures of a model waits no longer for one of another name.
+        """
+        self._model, self._model_name = model, model_name
+        self._behaviors = tuple(each for each in behaviors if isinstance(each, LearningBehavior))
         self._batches = BatchLearner(self._scopes, self.parts.tokens, self._behaviors)
         states = (each for each in self._behaviors if isinstance(each, RunningState))
         self.writer.state = next(states, None)

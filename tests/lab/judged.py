@@ -41,7 +41,6 @@ from bot.telegram.updates import Sender
 from bot.turn.load import Assistant, ContextLoader
 from bot.turn.request import Request
 from config.settings import Settings
-from memory.learning.learner import LearningConfig
 from memory.limits.usage import BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
@@ -255,7 +254,7 @@ async def bot_of(
     services = services_of(memory, settings, models=models)
     await open_features(services)
     behaviors = behaviors_of(services)
-    memory.enable_learning(LearningConfig(behaviors.behaviors, models.internal))
+    memory.enable_learning(behaviors.behaviors, models.internal)
     bot = assistant_of(services, behaviors)
     return bot, ContextLoader(bot, QuietChat(), settings.recall_k)
 

@@ -15,7 +15,6 @@ from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -77,7 +76,7 @@ class Talk:
         services = services_of(memory, settings, rig.telegram, models=models)
         services = replace(services, learn=self._learn)
         behaviors = behaviors_of(services)
-        memory.enable_learning(LearningConfig(behaviors.behaviors, models.internal))
+        memory.enable_learning(behaviors.behaviors, models.internal)
         assistant = assistant_of(services, behaviors)
         self._worker = turn_worker(services, assistant, no_command)
         self._learner = BackgroundLearner(memory.learn)

@@ -8,7 +8,6 @@ from contextlib import suppress
 import pytest
 
 from memory.erasure.jobs import Job
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
 from memory.queue.open_turn import Closing
 from memory.queue.turn_store import TurnTimes
@@ -44,9 +43,7 @@ async def test_every_step_works_on_every_node(
     client = await RedisClient.open(whole_cluster.url)
     memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
     model = ScriptedModel()
-    memory.enable_learning(
-        LearningConfig([Notes(every=1), Notes("own", every=1, is_personal=True)], model)
-    )
+    memory.enable_learning([Notes(every=1), Notes("own", every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "likes boats"}, "own": {"text": "owns Aurora"}}
     wanted = Closing(writes=to_json([Remember("Ann sails")]))
     for chat in CHATS:

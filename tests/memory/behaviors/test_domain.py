@@ -18,7 +18,6 @@ from memory.behaviors.knowledge_base import (
 )
 from memory.behaviors.learning_behavior import Cadence
 from memory.behaviors.running_state import RunningState
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
@@ -48,7 +47,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     model = ScriptedModel()
     refusals: list[str] = []
     state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1), refusals.append)
-    memory.enable_learning(LearningConfig([state], model))
+    memory.enable_learning([state], model)
     model.parts = {"running_state": state_with(key="A-1", labels=["secret" * 350])}
     await talk(memory, "one")
     with capture_logs() as logs:
@@ -127,7 +126,7 @@ async def test_the_example_of_the_page_clears_what_was_learned(
     behaviors = behaviors_of(services)
     (state,) = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     (tool,) = [each for each in behaviors.functions if each.name == "close_ticket"]
-    memory.enable_learning(LearningConfig([state]))
+    memory.enable_learning([state])
     kept = KnowledgeBase(current_goals=["move"]).model_dump() | {"domain": {"key": "MOVE-1"}}
     await talk(memory, "one")
     here = await memory.scopes.read(HERE)

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from memory.behaviors.context import Asker
 from memory.behaviors.running_state import RunningState
 from memory.erasure.questions import NotConfirmed
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import Again, Fact
@@ -68,7 +67,7 @@ async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory:
 async def test_nothing_is_learned_while_memory_is_off_and_turning_it_on_erases_it(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning([Notes(every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "before")
     await memory.switch.turn_off(HERE)
@@ -96,7 +95,7 @@ async def turn_off_and_talk(memory: Memory) -> None:
 async def test_messages_are_not_learned_if_memory_goes_off_during_the_model_call(
     memory: Memory, model: ScriptedModel, embedder: WordsEmbedder
 ) -> None:
-    memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
+    memory.enable_learning([notes := Notes(every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "before")
     model.meanwhile = partial(turn_off_and_talk, memory)
@@ -129,7 +128,7 @@ async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
 ) -> None:
     embedder = None if is_on_again else WordsEmbedder()
     beside = Memory(interrupted, 42, tokens, embedder, OPTIONS)
-    beside.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
+    beside.enable_learning([Notes(every=1, is_personal=True)], model)
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     if is_on_again:
         interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
@@ -262,7 +261,7 @@ class Boat(BaseModel):
 
 
 async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Memory) -> None:
-    memory.enable_learning(LearningConfig([RunningState(memory.scopes, Boat)]))
+    memory.enable_learning([RunningState(memory.scopes, Boat)])
     await ask(
         memory, HERE, SetDomain('{"name": "Aurora"}', asks_first=True, sender_id=ANN, nonce="abc")
     )

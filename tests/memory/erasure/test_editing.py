@@ -7,7 +7,6 @@ import pytest
 
 from memory.behaviors.context import CallContext, Person
 from memory.behaviors.user_facts import UserFacts
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, Synopsis
@@ -105,7 +104,7 @@ async def test_a_batch_under_way_and_fifty_turns_do_not_bring_the_old_words_back
 ) -> None:
     """The model states the old words from each message that was said before the edit."""
     await learn_old(memory, HERE, ANNS)
-    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    memory.enable_learning([UserFacts(memory.scopes, memory.tokens)], model)
     await talk(memory, "Mephisto is my cat, and I sail", *["Mephisto purrs"] * 3)
     model.meanwhile = partial(memory.correcting.edit_fact, HERE, 1, NEW, ANN)
     model.answers = [{"facts": {"facts": [statement(words, 5), statement("sails", 5)]}}] * 2
@@ -154,7 +153,7 @@ async def test_what_replaces_a_pinned_fact_is_pinned_even_if_the_pin_comes_meanw
     memory: Memory, model: ScriptedModel
 ) -> None:
     await learn_old(memory, HERE, ANNS)
-    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    memory.enable_learning([UserFacts(memory.scopes, memory.tokens)], model)
     model.meanwhile = partial(memory.correcting.pin_fact, HERE, 1, is_pinned=True)
     model.answers = [{"facts": {"facts": [{**statement(NEW, 3), "replaces": 1}]}}] * 2
     await talk_and_learn(memory, "and now he is called Morpheus", "really")

@@ -11,7 +11,6 @@ import pytest
 
 from memory.documents import Chunk, Library, Origin, Section
 from memory.erasure.jobs import Job, JobKind
-from memory.learning.learner import LearningConfig
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -162,7 +161,7 @@ async def test_nothing_is_learned_from_what_was_erased_during_the_call(
     *,
     is_personal: bool,
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=is_personal)], model))
+    memory.enable_learning([Notes(every=1, is_personal=is_personal)], model)
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one", "two")
     model.meanwhile = partial(meanwhile, memory)
@@ -192,7 +191,7 @@ async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(memory:
 async def test_an_expired_conversation_that_begins_again_is_learned_from_its_first_message(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
+    memory.enable_learning([notes := Notes(every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "a note"}}
     await talk_and_learn(memory, "one", "two")
     for _ in range(2):
@@ -204,7 +203,7 @@ async def test_an_expired_conversation_that_begins_again_is_learned_from_its_fir
 async def test_a_clear_before_a_conversation_expired_does_not_block_learning_afterwards(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning([Notes(every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "one")
     await clear(memory)

@@ -6,7 +6,6 @@ import orjson
 import pytest
 
 from memory.behaviors.user_facts import UserFacts
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact
@@ -100,7 +99,7 @@ async def test_erasing_its_message_takes_a_moved_fact(memory: Memory) -> None:
 async def test_learning_and_tools_replace_a_moved_fact_in_its_topic(
     memory: Memory, model: ScriptedModel, tokens: TokenCounter
 ) -> None:
-    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, tokens)], model))
+    memory.enable_learning([UserFacts(memory.scopes, tokens)], model)
     await learn_cat(memory)
     model.parts = {"facts": {"facts": []}}
     await memory.learn(TOPIC)

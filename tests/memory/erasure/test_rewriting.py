@@ -5,7 +5,6 @@ from time import time
 
 import pytest
 
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
@@ -167,7 +166,7 @@ async def test_nothing_changes_if_the_entry_is_gone(memory: Memory, valkey: str,
 async def test_new_words_are_learned_not_deleted_ones(memory: Memory, *, is_personal: bool) -> None:
     model, notes = ScriptedModel(), Notes(every=1, is_personal=is_personal)
     model.parts = {"notes": {"text": f"Has a {CANARY}."}}
-    memory.enable_learning(LearningConfig([notes], model))
+    memory.enable_learning([notes], model)
     await talk(memory, "I like tea.", f"I have a {CANARY}.", "I dislike rain.", "It rains.")
     await write(memory, HERE, Hidden(5))
     await memory.learn(HERE)

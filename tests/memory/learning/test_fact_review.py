@@ -8,7 +8,6 @@ import pytest
 from memory.behaviors.context import Asker
 from memory.behaviors.user_facts import UserFacts, question_for, to_confirm
 from memory.erasure.questions import NotConfirmed
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
@@ -28,7 +27,7 @@ GRAZ = Fact(0, "Lives in Graz.", (Source(HERE.tag, 1, 0, ANN),), NOW - 200 * DAY
 
 @pytest.fixture
 def learning(memory: Memory, model: ScriptedModel) -> Memory:
-    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    memory.enable_learning([UserFacts(memory.scopes, memory.tokens)], model)
     return memory
 
 

@@ -11,7 +11,6 @@ from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import ModelCondition, Part, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.learning import learner, progress
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue import ready_queue as sweep
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -53,9 +52,7 @@ class Day:
         embedder = OpenAIEmbedder(client, "e", None, 10, condition=self._condition("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
-        self.memory.enable_learning(
-            LearningConfig([] if embeds else [self.notes], internal, model_name=model)
-        )
+        self.memory.enable_learning([] if embeds else [self.notes], internal, model_name=model)
 
     def _condition(self, part: Part) -> ModelCondition:
         condition = ModelCondition(part, "OPENAI_MEMORY_MODEL")

@@ -14,10 +14,10 @@ from memory.behaviors.context import Asker
 from memory.behaviors.learning_behavior import Unlearned
 from memory.learning import progress
 from memory.learning.batch_learner import first_session, request_of
-from memory.learning.learner import LearningConfig
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
+from memory.scopes.changes import Revision
 from memory.scopes.entries import Fact
 from memory.scopes.fields import Digest, LearningPause
 from memory.scopes.history import ChatHistory
@@ -63,7 +63,7 @@ async def test_the_model_is_asked_when_a_behavior_is_due_and_nothing_is_learned_
     memory: Memory, model: ScriptedModel
 ) -> None:
     notes = Notes(every=2)
-    memory.enable_learning(LearningConfig([notes], model))
+    memory.enable_learning([notes], model)
     progress = await talk_and_learn(memory, "one")
     assert (progress.calls, model.asked) == (0, [])
     model.parts = {"notes": {"text": "Ann counts"}}
@@ -77,7 +77,7 @@ async def test_the_model_is_asked_when_a_behavior_is_due_and_nothing_is_learned_
 async def test_entries_and_state_are_written_together_with_the_watermark(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning([Notes(every=1)], model)
     model.parts = {"notes": {"text": "Ann counts"}}
     await talk_and_learn(memory, "one")
     scope_memory = await memory.scopes.read(HERE)
@@ -92,7 +92,7 @@ async def test_entries_and_state_are_written_together_with_the_watermark(
 async def test_personal_memory_is_stored_for_the_person_in_private_and_for_the_group_in_groups(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning([Notes(every=1, is_personal=True)], model)
     for conversation, text in ((HERE, "private"), (GROUP, "group")):
         model.parts = {"notes": {"text": text}}
         await talk_and_learn(memory, "one", conversation=conversation)
@@ -109,7 +109,7 @@ class Joining(Notes):
 
 async def test_a_behavior_may_join_anothers_call(memory: Memory, model: ScriptedModel) -> None:
     behaviors = [joining := Joining("joining", is_personal=True), Notes("due", every=2)]
-    memory.enable_learning(LearningConfig(behaviors, model))
+    memory.enable_learning(behaviors, model)
     model.parts = {"joining": {"text": "a"}, "due": {"text": "b"}}
     assert (await talk_and_learn(memory, "one")).calls == 0
     assert (await talk_and_learn(memory, "two")).calls == 1
@@ -121,7 +121,7 @@ async def test_a_behavior_does_not_learn_or_hold_anything_up_where_it_does_not_r
 ) -> None:
     limited, everywhere = Notes("limited", every=1), Notes("everywhere", every=1)
     limited.reach = Reach(frozenset({"groups"}))
-    memory.enable_learning(LearningConfig([limited, everywhere], model))
+    memory.enable_learning([limited, everywhere], model)
     model.parts = {"limited": {"text": "a"}, "everywhere": {"text": "b"}}
     for conversation in (HERE, GROUP):
         closing = Closing(digest="looked it up")
@@ -137,7 +137,7 @@ async def test_a_behavior_does_not_learn_or_hold_anything_up_where_it_does_not_r
 async def test_the_digest_of_tools_is_not_kept_if_no_behavior_learns_from_it(
     memory: Memory, model: ScriptedModel, behaviors: list[Notes]
 ) -> None:
-    memory.enable_learning(LearningConfig(behaviors, model))
+    memory.enable_learning(behaviors, model)
     await talk_and_learn(memory, "one", closing=Closing(digest="looked it up"))
     assert (await memory.scopes.read(HERE)).all(Digest) == []
 
@@ -146,7 +146,7 @@ async def test_a_bad_part_keeps_its_watermark_and_does_not_block_the_other(
     memory: Memory, model: ScriptedModel
 ) -> None:
     good, bad = Notes("good", every=1), Notes("bad", every=1)
-    memory.enable_learning(LearningConfig([good, bad], model))
+    memory.enable_learning([good, bad], model)
     model.parts = {"good": {"text": "a"}, "bad": {"words": 7}}
     await talk_and_learn(memory, "one")
     scope_memory = await memory.scopes.read(HERE)
@@ -158,7 +158,7 @@ async def test_after_two_bad_parts_a_behavior_is_asked_alone(
     memory: Memory, model: ScriptedModel
 ) -> None:
     good, bad = Notes("good", every=1), Notes("bad", every=1)
-    memory.enable_learning(LearningConfig([good, bad], model))
+    memory.enable_learning([good, bad], model)
     model.parts = {"good": {"text": "a"}, "bad": {"text": "b"}}
     learned = memory.keys.scope(HERE).learned
     await memory.client.call("HSET", learned, "failures:bad", "2|0")
@@ -171,7 +171,7 @@ async def test_after_two_bad_parts_a_behavior_is_asked_alone(
 async def test_a_behavior_waits_after_a_rejected_part(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
     notes.rejects = True
-    memory.enable_learning(LearningConfig([notes], model))
+    memory.enable_learning([notes], model)
     model.parts = {"notes": {"text": "a"}}
     await talk_and_learn(memory, "one")
     assert (await talk_and_learn(memory, "two")).calls == 0
@@ -179,7 +179,7 @@ async def test_a_behavior_waits_after_a_rejected_part(memory: Memory, model: Scr
 
 async def test_without_an_answer_all_is_learned_later(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
-    memory.enable_learning(LearningConfig([notes], model))
+    memory.enable_learning([notes], model)
     model.fails = True
     await talk(memory, "one")
     with pytest.raises(InternalModelUnavailable):
@@ -201,7 +201,7 @@ async def test_a_wait_that_ends_during_a_round_is_no_success(
     async def pass_a_minute() -> None:
         monkeypatch.setattr(progress, "time", lambda: time.time() + 60)
 
-    memory.enable_learning(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning([Notes(every=1)], model)
     model.parts, model.meanwhile = {"notes": {"text": "a"}}, pass_a_minute
     await talk(memory, "one")
     pause = LearningPause("vectors", 1, round(time.time()) + 30, "words")
@@ -215,7 +215,7 @@ async def test_a_wait_that_ends_during_a_round_is_no_success(
 async def test_learning_is_due_after_enough_quiet_or_never(
     memory: Memory, model: ScriptedModel, *, after_s: float, is_due: bool
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=9, after_s=after_s)], model))
+    memory.enable_learning([Notes(every=9, after_s=after_s)], model)
     await talk_and_learn(memory, "one")
     due_in_s = await noted(memory)
     assert (due_in_s is not None and due_in_s > 1_000_000) == is_due
@@ -225,7 +225,7 @@ async def test_learning_is_due_after_enough_quiet_or_never(
 async def test_what_people_ask_to_see_is_learned_without_waiting_for_a_pause(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=9)], model))
+    memory.enable_learning([Notes(every=9)], model)
     assert (await talk_and_learn(memory, "one")).calls == 0
     memory.learner.asked_for.add(HERE)
     assert [(await memory.learn(HERE)).calls for _ in range(2)] == [1, 0]
@@ -235,7 +235,7 @@ async def test_what_people_ask_to_see_is_learned_without_waiting_for_a_pause(
 async def test_a_look_during_a_round_has_the_next_round_learn(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=9)], model))
+    memory.enable_learning([Notes(every=9)], model)
     await talk(memory, "one")
 
     async def second_look() -> None:
@@ -253,7 +253,7 @@ async def test_after_something_was_written_the_conversation_is_looked_at_once_mo
     memory: Memory, model: ScriptedModel
 ) -> None:
     """A process that dies right after learning has not marked the message."""
-    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning([Notes(every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "Ann counts"}}
     assert (await talk_and_learn(memory, "one")).entries == 1
     assert 0 < (await noted(memory) or 0) <= 61
@@ -264,7 +264,7 @@ async def test_after_something_was_written_the_conversation_is_looked_at_once_mo
 async def test_only_one_process_learns_from_a_conversation_at_once(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning([Notes(every=1)], model)
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
 
@@ -344,7 +344,7 @@ async def test_without_vectors_everything_else_is_learned_once(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
-    memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
+    memory.enable_learning([notes := Notes(every=1)], model)
     model.parts = {"notes": {"text": "Ann counts"}}
     await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
     for _ in range(2):
@@ -366,7 +366,7 @@ async def test_a_text_without_a_vector_does_not_block_other_scopes(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
-    memory.enable_learning(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning([Notes(every=1)], model)
     model.parts = {"notes": {"text": "too long"}}
     embedder.refused = "too long"
     await talk(memory, "too long", closing=Closing(writes=to_json([Remember("Ann sails")])))
@@ -380,10 +380,10 @@ async def test_after_a_refused_write_vectors_are_tried_again_soon(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, RefusingEmbedder(), OPTIONS)
-    memory.enable_learning(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning([Notes(every=1)], model)
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
-    model.meanwhile = lambda: memory.scopes.erase(HERE)
+    model.meanwhile = lambda: memory.scopes.update(HERE, lambda _: Revision())
     await memory.learn(HERE)
     again_in = await noted(memory)
     assert again_in is not None
@@ -393,7 +393,7 @@ async def test_after_a_refused_write_vectors_are_tried_again_soon(
 async def test_messages_during_a_wait_are_learned_later(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
+    memory.enable_learning([notes := Notes(every=1)], model)
     model.parts, model.fails = {"notes": {"text": "a"}}, True
     learner = BackgroundLearner(memory.learn)
 
@@ -423,7 +423,7 @@ async def test_a_behavior_that_is_far_behind_does_not_block_the_others(
 ) -> None:
     slow, quick = Notes("slow", every=every), Notes("quick", every=1)
     slow.rejects = rejects
-    memory.enable_learning(LearningConfig([slow, quick], model))
+    memory.enable_learning([slow, quick], model)
     model.parts = {"slow": {"text": "a"}, "quick": {"text": "b"}}
     await talk_and_learn(memory, *map(str, range(101)))
     await talk_and_learn(memory, "one more")
@@ -436,7 +436,7 @@ async def test_exchanges_after_many_unanswered_messages_are_learned_whole(
     memory: Memory, model: ScriptedModel, unanswered: int
 ) -> None:
     """A question may be the last of a page of the log, and its answer the first of the next."""
-    memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
+    memory.enable_learning([notes := Notes(every=1)], model)
     model.parts = {"notes": {"text": "a"}}
     history = await ChatHistory.read(memory.histories, HERE)
     for number in range(unanswered):

@@ -11,7 +11,6 @@ from memory.behaviors.context import Asker
 from memory.behaviors.statements import Mode, due_cards, mode_in, set_mode
 from memory.behaviors.user_facts import UserFacts
 from memory.erasure.questions import NotConfirmed
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
@@ -28,7 +27,7 @@ SetMode = Callable[[Scope, Mode], Awaitable[None]]
 
 @pytest.fixture
 def modes(memory: Memory, model: ScriptedModel) -> SetMode:
-    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    memory.enable_learning([UserFacts(memory.scopes, memory.tokens)], model)
     return partial(set_mode, memory.scopes)
 
 

@@ -10,7 +10,6 @@ from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.knowledge_base import KnowledgeBase
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.scopes.fields import Failures
 from memory.scopes.sources import Erased
@@ -44,7 +43,7 @@ async def learn(memory: Memory, model: ScriptedModel, path: str) -> AIContextBeh
     )
     services = services_of(memory, settings, internal=model)
     behaviors = behaviors_of(services)
-    memory.enable_learning(LearningConfig(behaviors.behaviors, model))
+    memory.enable_learning(behaviors.behaviors, model)
     for conversation, meal in ((HERE, "soup"), (GROUP, "pizza")):
         summary = KnowledgeBase(discussion_summary=f"They eat {meal}").model_dump()
         model.parts = {"running_state": summary, "meals": {"meals": f"They ate {meal}."}}
@@ -94,7 +93,7 @@ def test_its_state_stays_if_only_newer_messages_go() -> None:
 
 async def test_too_large_a_state_is_refused_and_told(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
-    memory.enable_learning(LearningConfig([notes], model))
+    memory.enable_learning([notes], model)
     notes.state = "x" * 4_097
     model.parts = {"notes": {"text": "a"}}
     await talk_and_learn(memory, "one")

@@ -8,7 +8,6 @@ from bot.features.attached.feature import Attachments, feature
 from bot.features.topics.feature import OtherTopics
 from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehavior
-from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.store.keys import Scope
 from tests.bot.features.services import services_of
@@ -25,7 +24,7 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
     services.features.append(made := feature(services))
     manager = behaviors_of(services)
     (meals,) = made.behaviors
-    memory.enable_learning(LearningConfig([meals], model))
+    memory.enable_learning([meals], model)
     attachments = Attachments(memory, made.behaviors)
     model.parts = {"meals": {"meals": "soup "}}
 
