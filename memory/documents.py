@@ -266,7 +266,7 @@ class Library:
             if chunk.document == key and chunk.added_at != document.added_at
         ]
         if old:
-            await self.scopes.erase(scope_memory.scope, Revision(records=old))
+            await self.scopes.update(scope_memory.scope, lambda _: Revision(records=old))
         return PutResult(document, is_new, len(old))
 
     async def remove(self, scope: Scope, key: str) -> Document | None:
@@ -275,9 +275,8 @@ class Library:
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.of_kind(Chunk) if chunk.document == key]
         if document is not None or records:
-            await self.scopes.erase(
-                scope, Revision(records=records, removed=[name_of(Document, key)])
-            )
+            left = Revision(records=records, removed=[name_of(Document, key)])
+            await self.scopes.update(scope, lambda _: left)
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:

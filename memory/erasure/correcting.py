@@ -64,7 +64,7 @@ class Correcting:
         erased = await self.scopes.update(scope, decide)
         await self._drop_items(chain)  # one may have been added since
         if erased.records and scope != conversation:  # an answer that uses the fact begins again
-            await self.scopes.erase(conversation)
+            await self.scopes.update(conversation, lambda _: Revision())
         return tuple(seqs)
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:

@@ -162,7 +162,8 @@ class Forgetting:
         # One may have been added in between.
         await WorkItems(self.store).drop_unasked(conversation, seqs)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
-        answered = await self.scopes.erase(conversation, Revision(receipt_id=receipt_id))
+        done = Revision(receipt_id=receipt_id)
+        answered = await self.scopes.update(conversation, lambda _: done)
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def take_out(

@@ -66,6 +66,7 @@ class ScopeMemory(EmbeddedStream):
         self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
         self.is_off = False  # memory was off at the last read
+        self.is_lost = False  # Redis may have lost what was read (`Scopes.drop_lost`)
         self.revision = 0  # of the fields, the records and their vectors
         self.renewed_at = 0.0  # when this process last renewed the scope's expiry (Unix seconds)
         self._records: dict[int, Record] = {}

@@ -40,7 +40,6 @@ _MAX_SENT = 64
 """Of a longer field only a digest is sent with a write, to see whether it has changed."""
 _FIRST_CONTENT = 2
 """A script's first argument is a JSON object; contents follow it."""
-_NOTHING_ERASED = Revision()
 
 Change = Write | Revision | None
 Decide = Callable[[ScopeMemory], Change | Awaitable[Change]]
@@ -105,7 +104,8 @@ class Scopes:
         """
         server = (await self.store.client.info("server")).get("run_id", "")
         if self._server not in ("", server):
-            for scope in list(self.held):
+            for scope, lost in list(self.held.items()):
+                lost.is_lost = True  # a turn that runs has it, and would put it back
                 self.drop(scope)
         self._server = server
 
@@ -116,6 +116,8 @@ class Scopes:
 
     def keep(self, scope_memory: ScopeMemory) -> None:
         """Put a scope into the cache as the most recently used; the newest one always stays."""
+        if scope_memory.is_lost:
+            return
         scope_memory.messages.max_bytes = self.conversation_bytes
         scope, nbytes = scope_memory.scope, scope_memory.nbytes
         self.drop(scope)
@@ -235,7 +237,8 @@ class Scopes:
         """Read a scope, let `decide` say what to change in it, and change it.
 
         If the scope has changed meanwhile, start again. `decide` may also write to other scopes; if
-        it raises `NotWritten`, start again, too. Return the counts of what a revision has erased.
+        it raises `NotWritten`, start again, too. After any revision an open turn begins again.
+        Return the counts of what it has erased.
         """
         while True:
             scope_memory = await self.read(scope)
@@ -258,10 +261,6 @@ class Scopes:
             return None if is_set else Write(fields=[field])
 
         await self.update(scope, decide)
-
-    async def erase(self, scope: Scope, revision: Revision = _NOTHING_ERASED) -> Receipt:
-        """Carry out a revision that needs no look at the content; open turns start again."""
-        return await self.update(scope, lambda _: revision)
 
     async def write(self, scope_memory: ScopeMemory, write: Write) -> None:
         """Append entries and set fields at once, as `write_all` does."""

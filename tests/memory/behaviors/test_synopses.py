@@ -252,7 +252,7 @@ async def test_a_narrative_ends_with_an_erasure_and_with_its_conversation(
     behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
     await shown(behavior, "Strong wind today!")
     if how == "erasure":
-        await scopes.erase(PRIVATE, Revision(records=[4]))
+        await scopes.update(PRIVATE, lambda _: Revision(records=[4]))
     else:
         await behavior.on_conversation_deleting(call_context())
     assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA new one."

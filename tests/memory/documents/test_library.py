@@ -109,7 +109,7 @@ async def test_a_removed_document_leaves_no_bytes(
 
 async def test_a_put_is_refused_after_an_erasure(memory: Memory, library: Library) -> None:
     scope_memory = await memory.scopes.read(HERE)
-    await memory.scopes.erase(HERE, Revision(records=[99]))
+    await memory.scopes.update(HERE, lambda _: Revision(records=[99]))
     with pytest.raises(NotWritten):
         await library.put(scope_memory, Origin("late.pdf"), CATS)
     assert documents(await memory.scopes.read(HERE)) == {}

@@ -15,8 +15,8 @@ from tests.valkey import ValkeyServer, opened
 PERSON = Scope.of_person(HERE.chat_id)
 
 
-async def learn(memory: Memory, text: str) -> None:
-    scope_memory = await memory.scopes.read(PERSON)
+async def learn(memory: Memory, text: str, scope: Scope = PERSON) -> None:
+    scope_memory = await memory.scopes.read(scope)
     await memory.scopes.write(
         scope_memory, Write([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
     )
@@ -59,25 +59,32 @@ async def test_after_anothers_erasure_no_old_fact_is_used(memory: Memory, other:
     turn = await turn_of(memory, 1)
     assert await facts(memory, turn) == ["has a cat"]
     await close(memory, turn)
-    await other.scopes.erase(PERSON, Revision(records=[1]))
+    await other.scopes.update(PERSON, lambda _: Revision(records=[1]))
     assert await facts(memory, await turn_of(memory, 2)) == []
 
 
 async def test_a_fact_that_a_restart_of_redis_lost_makes_room_for_another(
     own_server: ValkeyServer, tokens: TokenCounter
 ) -> None:
-    """The new one has its number: who deletes what is shown would delete the other one."""
+    """The new one has its number: who deletes what is shown would delete the other one.
+
+    A turn that runs meanwhile has the lost fact, and does not put it back into the cache.
+    """
     async with opened(own_server.url) as client:
         memory, other = [Memory(client, 42, tokens, None, OPTIONS) for _ in range(2)]
         await memory.scopes.drop_lost()
-        await learn(memory, "has a cat")
+        await learn(memory, "has a cat", GROUP)
+        turn = await turn_of(memory, 1, GROUP)
+        history = await read_by(memory, turn)
         own_server.ask("SAVE")
-        await learn(memory, "has a boat")
+        await learn(memory, "has a boat", GROUP)
         own_server.kill()
         own_server.start()
         await memory.scopes.drop_lost()
-        await learn(other, "has a dog")
-        known = (await memory.scopes.read(PERSON)).facts
+        closed = await close(memory, turn)
+        history.committed(closed.messages, closed.exchange, closed.first_seq)
+        await learn(other, "has a dog", GROUP)
+        known = (await memory.scopes.read(GROUP)).facts
     assert [fact.text for fact in known] == ["has a cat", "has a dog"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Superseded
+from memory.scopes.changes import Revision
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import (
@@ -131,10 +132,10 @@ async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> 
     await put(memory, 1, GROUP, sender=BOB)
     request = {"receipt": "another receipt", "person": str(ANN), "last_update": "1", "until": 0}
     for erasing in (
-        memory.scopes.erase(GROUP),
+        memory.scopes.update(GROUP, lambda _: Revision()),
         memory.forgetting.erase_share(GROUP, ANN, 0, "a receipt"),
         memory.store.run("erase_person", GROUP, request),
-        memory.scopes.erase(GROUP),
+        memory.scopes.update(GROUP, lambda _: Revision()),
     ):
         turn = await take(memory, GROUP)
         assert turn.attempts == 1

@@ -87,8 +87,9 @@ async def test_two_processes_that_write_in_turn_have_what_is_stored(
             case 2:
                 await memory.learn(HERE)
             case _ if chance.random() < 0.2:
-                ids = [fact.id for fact in here.facts[:2]]
-                await memory.scopes.erase(HERE, Revision(records=ids))
+                await memory.scopes.update(
+                    HERE, lambda read: Revision(records=[fact.id for fact in read.facts[:2]])
+                )
         fresh = Memory(store, 42, tokens, embedder, OPTIONS)
         stored = _held(await fresh.scopes.read(HERE))
         assert _held(await memory.scopes.read(HERE)) == stored

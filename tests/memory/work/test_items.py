@@ -304,7 +304,7 @@ async def erase(memory: Memory, conversation: Scope, how: str) -> None:
         case "message":
             await memory.forgetting.erase_messages(conversation, [1, 2], "receipt")
         case "edited message":  # what is asked again has taken its place
-            await memory.scopes.erase(conversation)
+            await memory.scopes.update(conversation, lambda _: Revision())
             await memory.forgetting.drop_facts(conversation, [1])
         case "clear":
             await clear(memory, 10, conversation)
