@@ -47,16 +47,17 @@ async def repeat(
     """Run a step every `every_s` seconds until cancelled, whether it fails or not.
 
     It runs earlier if it returned a shorter time, or once `sooner` is set. `name` stands
-    for it in the log.
+    for it in the log, which has an error of Redis that comes again and again once.
     """
-    sooner = sooner or asyncio.Event()
+    sooner, reason = sooner or asyncio.Event(), ""
     while True:
-        wait_s = None
+        wait_s, before, reason = None, reason, ""
         try:
             wait_s = await step()
         except StoreError as error:
-            log.warning("periodic step postponed", step=name, reason=type(error).__name__)
-            wait_s = _POSTPONED_S
+            wait_s, reason = _POSTPONED_S, type(error).__name__
+            if reason != before:
+                log.warning("periodic step postponed", step=name, reason=reason)
         except Exception:  # the outer fence: the next run may succeed
             log.exception("periodic step failed", step=name)
         with suppress(TimeoutError):

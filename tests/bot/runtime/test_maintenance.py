@@ -27,7 +27,7 @@ from memory.queue.mailbox import Entry
 from memory.scopes.changes import Receipt
 from memory.store import client
 from memory.store.client import RedisClient
-from memory.store.errors import StoreUnavailable
+from memory.store.errors import StoreRefused, StoreUnavailable
 from memory.store.keys import Scope
 from tests.quiet_chat import QuietChat
 
@@ -144,6 +144,7 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
     [
         ([StoreUnavailable("gone"), RuntimeError("a bug")], 0, ["postponed", "failed"]),
         ([StoreUnavailable("gone")], 600, ["postponed"]),
+        ([StoreRefused("NOPERM: INFO")] * 3, 600, ["postponed"]),
     ],
 )
 async def test_a_failed_step_is_repeated_and_soon_if_redis_failed_it(
