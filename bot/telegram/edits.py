@@ -72,11 +72,9 @@ def is_about(message_id: int, body: bytes) -> bool:
         waiting = from_bytes(body)
     except (KeyError, TypeError, ValueError):
         return False
-    if waiting.replaced and waiting.replaced.question:
-        question = waiting.replaced.question
-        return any(
-            message_id in (*each.message_ids, each.replied_to * each.is_task) for each in question
-        )
+    if waiting.replaced and (question := waiting.replaced.question):
+        ids = {id_ for each in question for id_ in each.message_ids}
+        return message_id in ids | {each.replied_to for each in question if each.is_task}
     about = waiting.replied_to if waiting.is_task else waiting.message_id
     return (waiting.kind == "edit" or waiting.is_task) and about == message_id
 

@@ -136,10 +136,9 @@ class Deliverer:
         just sent is deleted, because another worker sends it again or everything was erased; after
         `Superseded` it stays.
 
-        The first parts are edited into the messages that the outbox replaces. Such a message is
-        never in doubt, because to edit it again does no harm. It is deleted only after
-        `QuestionErased`. A reply that `is_below` is sent, and then these messages are deleted; to
-        delete them again does no harm either.
+        The first parts are edited into the messages that the outbox replaces. To edit one of these
+        again does no harm. So it is deleted only after `QuestionErased`. A reply that `is_below` is
+        sent, and then these messages are deleted; to delete them again does no harm either.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, first = outbox.to, InDoubt(outbox.to.chat_id), start

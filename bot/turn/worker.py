@@ -225,7 +225,7 @@ class TurnWorker:
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
-                try:  # first, because to log takes time, and the lease may end
+                try:  # first: logging takes time, and the lease may end meanwhile
                     await self.turns.note_failure(opened, type(error).__name__)
                 finally:
                     log.exception("turn failed", exc_info=error)

@@ -72,7 +72,7 @@ class ConversationLearner:
         model: InternalModel | None = None,
         model_name: str = "",
     ) -> None:
-        """Let those of the behaviors that learn do so, if there is a model; else only vectors are.
+        """Let behaviors learn if there is a model; before this, only vectors are learned.
 
         A conversation that waits after failures of a model waits no longer for one of another name.
         """

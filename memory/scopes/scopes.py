@@ -35,7 +35,7 @@ _PAGE_OF_MESSAGES = 200
 _LONG_BYTES = 2**21
 """A conversation that takes more memory is read alone: others as long wait."""
 _MAX_UNINDEXED = 5_000
-"""More of a long conversation (see `MessageStream.unindexed`) is indexed before the next page."""
+"""A long conversation of which more is `unindexed` is indexed before its next page is read."""
 _MAX_SENT = 64
 """Of a longer field only a digest is sent with a write, to see whether it has changed."""
 _FIRST_CONTENT = 2
@@ -209,7 +209,7 @@ class Scopes:
                 messages.add(page)
                 messages.shorten()
                 is_whole = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
-                # Of one that is too long most would be indexed and dropped again.
+                # If it is too long, most of it would be indexed and then dropped.
                 has_all = messages.count == len(messages.messages)
                 is_much = has_all and messages.unindexed > _MAX_UNINDEXED
                 if is_long and (is_whole or is_much):

@@ -102,7 +102,7 @@ class DenseIndex:
         if used > len(self._present):
             capacity = max(used, self._used + max(64, self._used // _GROWTH))
             for name in ("_matrix", "_unit", "_present", "_along", "_scale"):
-                array = getattr(self, name)  # grows where it is, so its values are not copied
+                array = getattr(self, name)  # in place: no copy; nobody keeps a view of it
                 array.resize((capacity, *array.shape[1:]), refcheck=False)
         self._used = used
         if rows:
