@@ -10,7 +10,7 @@ import structlog
 
 from bot.assistant import assistant_of, behaviors_of, build_commands, turn_worker
 from bot.commands.command_set import CommandSet
-from bot.commands.erasing import Receipts, all_in_order
+from bot.commands.erasing import Receipts
 from bot.commands.general import descriptions, menus
 from bot.commands.immediate import Buttons, ImmediateActions
 from bot.commands.sentences import Sentences
@@ -40,6 +40,7 @@ from bot.turn.load import Assistant
 from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from config.settings import Settings
 from config.values import secret_of
+from memory.behaviors.context import CallContext
 from memory.memory import Memory
 from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
@@ -178,7 +179,11 @@ class App:
         settings, sentences, memory = self._settings, services.sentences, services.memory
         chat, features, observe = services.chat, services.features, services.observe
         erasing = [hook for each in features for hook in each.erasing]
-        deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
+
+        async def deleting(call_context: CallContext) -> None:
+            for hook in (assistant.behaviors.on_conversation_deleting, *erasing):
+                await hook(call_context)
+
         commands = build_commands(services, deleting)
         within = assistant.within
         observe(BotServing(memory, lambda context: within(context.conversation).prompt(context)))

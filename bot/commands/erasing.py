@@ -4,7 +4,7 @@ Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -86,16 +86,6 @@ def counts(receipt: Receipt) -> dict[str, int]:
 
 Deleting = Callable[[CallContext], Awaitable[None]]
 """Is told that a conversation is about to be erased."""
-
-
-def all_in_order(hooks: Sequence[Deleting]) -> Deleting:
-    """Return what tells all of these, one after the other."""
-
-    async def tell_all(call_context: CallContext) -> None:
-        for hook in hooks:
-            await hook(call_context)
-
-    return tell_all
 
 
 _JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}

@@ -75,7 +75,6 @@ class Progress:
         """Return what to write after a behavior has learned up to this sequence."""
         target = self.target(behavior)
         learner = learner_in(target.scope, behavior.name, self.here)
-        source = None if target is self.here else self.here
         fields: list[Field] = [Watermark(learner, learned_up_to)]
         if self.failures(behavior).count:
             fields.append(Failures(learner))
@@ -84,7 +83,7 @@ class Progress:
         elif learned.state is not None:
             last = learned_up_to if target is self.here else 0
             fields.append(BehaviorState(behavior.name, last, learned.is_untrusted, learned.state))
-        return Write(learned.entries, fields, learned_from=source)
+        return Write(learned.entries, fields, learned_from=self.here)
 
     def after_failure(self, behavior: LearningBehavior, feedback: str = "") -> Write:
         """Return what to write after a bad part; each one doubles the wait.
@@ -94,8 +93,7 @@ class Progress:
         failures = self.failures(behavior)
         again_at = self.now + pause_after(failures.count)
         more = replace(failures, count=failures.count + 1, again_at=again_at, feedback=feedback)
-        source = None if self.target(behavior) is self.here else self.here
-        return Write(fields=[more], learned_from=source)
+        return Write(fields=[more], learned_from=self.here)
 
 
 def pause_after(failures: int) -> float:

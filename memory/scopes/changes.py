@@ -27,7 +27,7 @@ class Write:
     entries: Sequence[ScopeEntry] = ()
     fields: Sequence[Field] = ()  # with their new values
     removed: Collection[str] = ()  # names of fields
-    learned_from: ScopeMemory | None = None  # the conversation it rests on, if not this scope
+    learned_from: ScopeMemory | None = None  # the conversation it rests on
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,7 +292,7 @@ class Scopes:
                 "entries": [(kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT)],
                 "ttl_s": self.store.ttl_s,
             }
-            if source := write.learned_from:
+            if (source := write.learned_from) and source is not scope_memory:
                 request["learned_from"] = (source.scope.tag, source.source_epoch)
             writing = self.store.call("write", scope, request, *(json for _, json in entries))
             commands += (self.store.indexing(scope), writing)
