@@ -9,7 +9,7 @@ as slots and permits allow.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -21,7 +21,7 @@ from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
 from bot.turn.turn import is_given_up
 from memory.queue import open_turn
-from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn, Run
+from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import RENEWALS, TurnStore
 from memory.scopes.history import HistoryParts
@@ -157,16 +157,13 @@ class TurnWorker:
         store answers; a stopped one then still knows what was shown. The second time, and in a
         later attempt, `StoreUnavailable` is raised, and the turn waits until its lease ends.
         """
-        conversation, resumed = Scope(wake_up.tag), dict[str, Run]()
+        conversation, resumed = Scope(wake_up.tag), dict[str, OpenTurn]()
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
         with self.turns.signals.heard(conversation) as signal:
             while True:
                 cursor = self.histories.cursor(conversation)
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
-                if isinstance(step, OpenTurn) and step.is_stopped and step.id in resumed:
-                    run = resumed[step.id]
-                    run.is_giving_back, run.renewed_at = False, step.run.renewed_at
-                    step = replace(step, run=run)
+                step = _with_shown(step, resumed)
                 try:
                     while not isinstance(step, NoTurn):
                         opened = step
@@ -175,7 +172,7 @@ class TurnWorker:
                         except StoreUnavailable:
                             if opened.id in resumed or opened.attempts > 1:
                                 raise  # its lease ends, so the attempt counts
-                            resumed[opened.id] = opened.run
+                            resumed[opened.id] = opened
                             step = await self._hand_over_after_outage(opened)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
@@ -321,3 +318,12 @@ class TurnWorker:
             except StoreError:
                 if now() - opened.run.renewed_at > self.turns.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None
+
+
+def _with_shown(step: Next, resumed: Mapping[str, OpenTurn]) -> Next:
+    """Return a stopped turn with what its earlier run had shown, unless something was erased."""
+    before = resumed.get(step.id) if isinstance(step, OpenTurn) and step.is_stopped else None
+    if isinstance(step, NoTurn) or not before or before.loaded.version != step.loaded.version:
+        return step
+    before.run.is_giving_back, before.run.renewed_at = False, step.run.renewed_at
+    return replace(step, run=before.run)

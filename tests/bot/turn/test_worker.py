@@ -32,6 +32,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import TurnTimes
+from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
@@ -713,8 +714,9 @@ async def say_hello(rig: Rig) -> None:
         ("Once upon", "Once upon\n\n(Angehalten)", ["hello", "Once upon"]),
         ("", BEFORE, ["hello"]),
         (None, BEFORE, ["hello"]),
+        ("A fact", BEFORE, ["hello"]),
     ],
-    ids=["in the middle", "while a tool runs", "before the first word"],
+    ids=["in the middle", "while a tool runs", "before the first word", "erased since"],
 )
 async def test_a_stopped_reply_is_what_was_shown_of_it_also_if_the_store_was_away(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, shown: str | None, sent: str, remembered: list[str]
@@ -723,6 +725,8 @@ async def test_a_stopped_reply_is_what_was_shown_of_it_also_if_the_store_was_awa
 
     async def away_once(*_: object) -> None:
         monkeypatch.setattr(rig.memory.turns, "write_outbox", store_reply)
+        if shown == "A fact":
+            await rig.memory.scopes.update(HERE, lambda _: Revision())
         raise StoreUnavailable("away")
 
     monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
