@@ -18,7 +18,7 @@ from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.access.access_list import INVITATION, MAX_DAYS, MAX_OPEN, MAX_USES, AccessList
 from bot.features.access.strangers import Strangers
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.reply.split import with_line
 from bot.runtime.maintenance import repeat
 from bot.telegram.bot_api import BotIdentity
@@ -67,13 +67,13 @@ class PeopleList:
         """Answer the command with the first page."""
         return await self._list(asked.sender.id).show(asked, conversation)
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Turn the page or act on an entry."""
         return await self._list(pressed.sender.id).press(pressed, conversation, rest)
 
     async def press_on_notice(
         self, pressed: ButtonPress, _: Scope, rest: str, *, lets_in: bool
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         """Let in or refuse the person or group that a notice names."""
         if not _ID.fullmatch(rest):
             raise NotConfirmed("unknown")
@@ -211,7 +211,7 @@ class InviteCommand:
         (listed,) = (await self._list(asked.sender.id).show(asked, conversation)).parts
         return Answer(with_line(made, listed))
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Turn the page or withdraw an invitation."""
         return await self._list(pressed.sender.id).press(pressed, conversation, rest)
 
@@ -253,10 +253,9 @@ class InviteCommand:
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    memory, sentences, admission = services.memory, services.sentences, services.admission
-    strangers = Strangers(memory.store, admission, services.chat, sentences, services.notices)
-    people = PeopleList(memory, strangers, sentences)
-    invite = InviteCommand(strangers.access, services.me, admission.settings.access, sentences)
+    strangers, sentences = Strangers(services), services.sentences
+    people = PeopleList(services.memory, strangers, sentences)
+    invite = InviteCommand(strangers.access, services.me, services.settings.access, sentences)
 
     async def exported(conversation: Scope, _: ScopeMemory) -> Mapping[str, object]:
         person = conversation.chat_id if conversation.is_private else 0
@@ -276,11 +275,7 @@ def feature(services: Services) -> Feature:
                 },
             ),
             BotCommand(
-                "invite",
-                invite.answer,
-                "operators",
-                {invite.verb: invite.press},
-                takes=ANYTHING,
+                "invite", invite.answer, "operators", {invite.verb: invite.press}, takes=ANYTHING
             ),
         ),
         arrivals={Stranger: strangers.meet, ChatMigration: strangers.follow},

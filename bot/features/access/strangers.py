@@ -11,16 +11,14 @@ from typing import NamedTuple
 import structlog
 
 from bot.commands.general import LET_IN
-from bot.commands.notices import OperatorNotices
-from bot.commands.sentences import Sentences
+from bot.feature import Services
 from bot.features.access.access_list import INVITATION, AccessList
 from bot.reply.parts import Button, with_buttons
-from bot.telegram.admission import Admission, is_own_right
-from bot.telegram.chat import Chat, Destination
+from bot.telegram.admission import is_own_right
+from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ChatMigration, IncomingMessage, Stranger
 from memory.store.errors import StoreError
-from memory.store.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -47,19 +45,13 @@ class _Saying(NamedTuple):
 class Strangers:
     """Decides about messages of strangers; `run` sends sentences, `tell_admins` asks the admins."""
 
-    def __init__(
-        self,
-        store: Store,
-        admission: Admission,
-        chat: Chat,
-        sentences: Sentences,
-        notices: OperatorNotices,
-    ) -> None:
-        self.admission = admission
-        self.access = AccessList(store, admission.members)
-        self._chat = chat
-        self._sentences = sentences
-        self._notices = notices
+    def __init__(self, services: Services) -> None:
+        store = services.memory.store
+        self.admission = services.admission
+        self.access = AccessList(store, self.admission.members)
+        self._chat = services.chat
+        self._sentences = services.sentences
+        self._notices = services.notices
         self._telling = store.lease(store.keys.access("telling"), _TELLING_MS)
         self._sayings: asyncio.Queue[_Saying] = asyncio.Queue(_MAX_WAITING)
 
@@ -137,11 +129,11 @@ class Strangers:
         """Plan to tell somebody that they are in now."""
         self._plan(_Saying(id_, language, "access.welcome" if id_ > 0 else "access.group_welcome"))
 
-    def say_goodbye(self, id_: int, language: str) -> None:
+    def say_goodbye(self, id_: int, language: str, after_s: float = 0) -> None:
         """Plan to leave a group that was refused or removed; a person is told nothing."""
         if id_ < 0:
-            now = asyncio.get_running_loop().time()
-            self._plan(_Saying(id_, language, "access.group_refused", now))
+            leaves_at = asyncio.get_running_loop().time() + after_s
+            self._plan(_Saying(id_, language, "access.group_refused", leaves_at))
 
     async def _meet_group(self, stranger: Stranger) -> IncomingMessage | None:
         message, admission = stranger.message, self.admission
@@ -158,8 +150,7 @@ class Strangers:
             if outcome in ("asked", "waiting"):
                 await self._say_once(message, "access.group_asked")
                 return None
-        leaves_at = asyncio.get_running_loop().time() + _LEAVE_AFTER_S
-        self._plan(_Saying(group, language, "access.group_refused", leaves_at))
+        self.say_goodbye(group, language, _LEAVE_AFTER_S)
         return None
 
     async def _say_once(self, message: IncomingMessage, key: str, about: str = "") -> None:
@@ -174,19 +165,19 @@ class Strangers:
 
     async def _say(self, saying: _Saying) -> None:
         chat_id = saying.chat_id
-        if saying.leaves_at:
-            await asyncio.sleep(saying.leaves_at - asyncio.get_running_loop().time())
-            await self.admission.members.refresh()
-            if self.admission.serves_group(chat_id):
-                return
-        is_leaving = saying.leaves_at > 0
+        if not saying.leaves_at:
+            await self._send(saying)
+            return
+        await asyncio.sleep(saying.leaves_at - asyncio.get_running_loop().time())
+        await self.admission.members.refresh()
+        if self.admission.serves_group(chat_id):
+            return
         try:
-            if not is_leaving or await self.access.may_tell(f"{chat_id}:leave", _HOUR_S):
+            if await self.access.may_tell(f"{chat_id}:leave", _HOUR_S):
                 await self._send(saying)
         finally:
-            if is_leaving:
-                await self._chat.leave(chat_id)
-                log.info("group left", chat=chat_id)
+            await self._chat.leave(chat_id)
+            log.info("group left", chat=chat_id)
 
     async def _send(self, saying: _Saying) -> None:
         async for wait_s in self._chat.waits(saying.chat_id):

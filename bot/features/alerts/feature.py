@@ -6,7 +6,7 @@ Every process checks. They agree in Redis on what operators have been told.
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from bot.commands.notices import OperatorNotices
@@ -62,17 +62,12 @@ class ModelWatch:
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        notices: OperatorNotices,
-        conditions: Sequence[ModelCondition],
-        clock: Callable[[], float] = time.time,
+        self, memory: Memory, notices: OperatorNotices, conditions: Sequence[ModelCondition]
     ) -> None:
         self._client = memory.client
         self._key = memory.keys.models
         self._notices = notices
         self._conditions = conditions
-        self._clock = clock
         self._telling = _telling(memory)
         self._reported: dict[str, float] = {}
 
@@ -100,7 +95,7 @@ class ModelWatch:
         if not await self._news(condition) or not await self._telling.hold():
             return
         try:
-            mark, since = f"{part}:off", self._clock()
+            mark, since = f"{part}:off", condition.clock()
             news = await self._news(condition)  # another process may have told them meanwhile
             if news == "on" and await self._notices.say(f"notices.{part}_on", {}):
                 await self._client.call("HDEL", self._key, mark)

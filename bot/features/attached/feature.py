@@ -1,6 +1,6 @@
 """`/behaviors`: what runs in this conversation, with a button to turn each on or off."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.commands.access import Access
@@ -8,7 +8,7 @@ from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.operator_classes import built_behavior
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import OFF, AIContextBehavior, Reach, reaches_of
 from memory.behaviors.learning_behavior import LearningBehavior
@@ -54,36 +54,6 @@ class WhereAttached(Reach):
         return is_attached or Reach.covers(self, conversation)
 
 
-class Attachments:
-    """Attaches `behaviors` to conversations, and detaches them."""
-
-    def __init__(self, memory: Memory, behaviors: Iterable[AIContextBehavior]) -> None:
-        self._memory = memory
-        self._learning = {
-            each.name: each for each in behaviors if isinstance(each, LearningBehavior)
-        }
-
-    async def attached(self, conversation: Scope) -> set[str]:
-        """Return the names of the attached behaviors; raise `StoreError`."""
-        here = await self._memory.scopes.read(conversation)
-        return {each.behavior for each in here.all(Attached)}
-
-    async def attach(self, conversation: Scope, behavior: str, *, is_on: bool = True) -> None:
-        """Attach a behavior or, if not `is_on`, detach it; raise `StoreError`.
-
-        It learns nothing of what was said before.
-        """
-        here = await self._memory.scopes.read(conversation)
-        learning = self._learning.get(behavior)
-        if is_on and learning and here.get(Attached, behavior) is None:
-            meta = self._memory.keys.scope(conversation).meta
-            newest = int(await self._memory.client.call("HGET", meta, "next_seq") or 0)
-            scope = conversation.facts_scope if learning.is_personal else conversation
-            learner = learner_in(scope, learning.name, here)
-            await self._memory.scopes.set_field(scope, Watermark(learner, newest))
-        await self._memory.scopes.set_field(conversation, Attached(behavior, is_on))
-
-
 def feature(services: Services) -> Feature:
     """Return the feature; raise `UnusableClass` if a class cannot be used."""
     scopes, behaviors = services.memory.scopes, list[AIContextBehavior]()
@@ -92,9 +62,8 @@ def feature(services: Services) -> Feature:
             made = built_behavior(path, reach, scopes, None)
             made.reach = WhereAttached(reach.targets, scopes=scopes, behavior=made.name)
             behaviors.append(made)
-    names = [each.name for each in behaviors]
-    attachments = Attachments(services.memory, behaviors)
-    command = BehaviorsCommand(names, attachments, services.access, services.sentences)
+    by_name = {each.name: each for each in behaviors}
+    command = BehaviorsCommand(by_name, services.memory, services.access, services.sentences)
     listed = BotCommand("behaviors", command.answer, buttons={_VERB: command.press})
     return Feature(name="attached", commands=[listed], behaviors=behaviors)
 
@@ -103,8 +72,8 @@ def feature(services: Services) -> Feature:
 class BehaviorsCommand:
     """Everybody may look; in a group only administrators turn something on or off."""
 
-    names: Sequence[str]
-    attachments: Attachments
+    behaviors: Mapping[str, AIContextBehavior]  # by name
+    memory: Memory
     access: Access
     sentences: Sentences
 
@@ -112,19 +81,39 @@ class BehaviorsCommand:
         """Answer the command."""
         return Answer(await self._shown(asked.sender.language, conversation))
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, code: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, code: str) -> Parts:
         """Turn a behavior on or off; a repeat changes nothing."""
         way, _, name = code.partition(":")
-        if name not in self.names or way not in (_ON, _OFF):
+        if name not in self.behaviors or way not in (_ON, _OFF):
             raise NotConfirmed("unknown")
         await self.access.check(pressed)
-        await self.attachments.attach(conversation, name, is_on=way == _ON)
+        await self.attach(conversation, name, is_on=way == _ON)
         return await self._shown(pressed.sender.language, conversation)
 
-    async def _shown(self, language: str, conversation: Scope) -> tuple[Part, ...]:
-        attached = await self.attachments.attached(conversation)
-        on = [name for name in self.names if name in attached]
-        off = [name for name in self.names if name not in attached]
+    async def attached(self, conversation: Scope) -> set[str]:
+        """Return the names of the attached behaviors; raise `StoreError`."""
+        here = await self.memory.scopes.read(conversation)
+        return {each.behavior for each in here.all(Attached)}
+
+    async def attach(self, conversation: Scope, name: str, *, is_on: bool = True) -> None:
+        """Attach a behavior or, if not `is_on`, detach it; raise `StoreError`.
+
+        It learns nothing of what was said before.
+        """
+        memory, behavior = self.memory, self.behaviors[name]
+        here = await memory.scopes.read(conversation)
+        is_new = is_on and here.get(Attached, name) is None
+        if is_new and isinstance(behavior, LearningBehavior):
+            meta = memory.keys.scope(conversation).meta
+            newest = int(await memory.client.call("HGET", meta, "next_seq") or 0)
+            scope = conversation.facts_scope if behavior.is_personal else conversation
+            await memory.scopes.set_field(scope, Watermark(learner_in(scope, name, here), newest))
+        await memory.scopes.set_field(conversation, Attached(name, is_on))
+
+    async def _shown(self, language: str, conversation: Scope) -> Parts:
+        attached = await self.attached(conversation)
+        on = [name for name in self.behaviors if name in attached]
+        off = [name for name in self.behaviors if name not in attached]
         *before, last = self.sentences.say(
             language, "attached.shown", on=_listed(on), off=_listed(off)
         )

@@ -16,7 +16,7 @@ from bot.features.broadcast.announcements import (
     Announcements,
 )
 from bot.features.broadcast.sending import MUTE, STOP, Announcing, BroadcastStatus, HalfRate
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import Question, Questions
 from memory.scopes.scope_memory import ScopeMemory
@@ -38,7 +38,7 @@ def feature(services: Services) -> Feature:
     announcing = Announcing(announcements, services.chat, permits, admission, sentences)
     news = memory.scopes.noted[NEWS]
 
-    async def mute(pressed: ButtonPress, _: Scope, __: str) -> tuple[Part, ...]:
+    async def mute(pressed: ButtonPress, _: Scope, __: str) -> Parts:
         if not pressed.is_group:
             await set_mute(memory.scopes, pressed.sender.id, pressed.update_id, is_muted=True)
         raise ShownOnTop("mute.only_private" if pressed.is_group else "mute.on")
@@ -81,7 +81,7 @@ class BroadcastCommand:
         question = Question("broadcast", asked.sender.id, str(asked.replied_to))
         return Answer(self.sentences.ask(language, said.parts, question, _SEND, _DONT_SEND))
 
-    async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Store the announcement for the workers, who show its progress here."""
         if await self.announcements.knows(nonce):
             # A process that died right after it stored the announcement left this question.
@@ -102,12 +102,12 @@ class BroadcastCommand:
         await self.questions.withdraw(here, nonce, pressed.sender.id)
         return ()
 
-    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Forget the question."""
         await self.questions.withdraw(here, nonce, pressed.sender.id)
         return self._say(pressed.sender.language, "refused").parts
 
-    async def stop(self, _: ButtonPress, __: Scope, nonce: str) -> tuple[Part, ...]:
+    async def stop(self, _: ButtonPress, __: Scope, nonce: str) -> Parts:
         """Send to no further chat; the worker shows the receipt."""
         await self.announcements.stop(nonce)
         return ()

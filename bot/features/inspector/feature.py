@@ -15,7 +15,7 @@ from bot.features.inspector.page import PATH, LivePage, SignIn
 from bot.features.inspector.settings import InspectorSettings
 from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED, ProcessReports, TurnLog
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Button, Parts, with_buttons
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress
 from config.values import secret_of
@@ -85,9 +85,7 @@ class LookPermission:
         button = Button(self.sentences.text(language, label), f"{self.verb}:{action}")
         return self.sentences.text(language, key, **values), button
 
-    async def press(
-        self, pressed: ButtonPress, conversation: Scope, action: str
-    ) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, action: str) -> Parts:
         """Let the operator look for an hour, or take that permission back; show how it is now."""
         await self.access.check(pressed)
         if action not in (_ALLOW, _END):

@@ -13,7 +13,7 @@ from bot.commands.access import Access
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Part, shortened, with_buttons
+from bot.reply.parts import Button, Parts, shortened, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
@@ -141,9 +141,7 @@ class InstructionsCommand:
         await self._stored.store(conversation, "" if is_off else text, asked.sender.id)
         return Answer(self._say(language, "removed" if is_off else "set"))
 
-    async def remove(
-        self, pressed: ButtonPress, conversation: Scope, digest: str
-    ) -> tuple[Part, ...]:
+    async def remove(self, pressed: ButtonPress, conversation: Scope, digest: str) -> Parts:
         """Remove the instructions that were shown with the button; show those set since then."""
         language = pressed.sender.language
         await self._access.check(pressed)
@@ -153,7 +151,7 @@ class InstructionsCommand:
         await self._stored.store(conversation, "", pressed.sender.id)
         return self._say(language, "removed")
 
-    async def _shown(self, language: str, conversation: Scope) -> tuple[Part, ...]:
+    async def _shown(self, language: str, conversation: Scope) -> Parts:
         text = await self._stored.read(conversation)
         if not text:
             return self._say(language, "none")
@@ -161,7 +159,7 @@ class InstructionsCommand:
         button = Button(label, f"{self.verb}:{_digest(text)}")
         return with_buttons(self._say(language, "shown", text=text), button)
 
-    def _say(self, language: str, key: str, **values: object) -> tuple[Part, ...]:
+    def _say(self, language: str, key: str, **values: object) -> Parts:
         return self._sentences.say(language, f"instructions.{key}", **values)
 
 

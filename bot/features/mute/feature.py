@@ -4,7 +4,7 @@ from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.notices import mutes, set_mute
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Button, Parts, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
@@ -43,13 +43,13 @@ class MuteCommand:
         await set_mute(self._scopes, person, asked.update_id, is_muted=asked.text == "on")
         return Answer(self._sentences.say(language, f"mute.{asked.text}"))
 
-    async def press(self, pressed: ButtonPress, _: Scope, wanted: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, _: Scope, wanted: str) -> Parts:
         """Act on the button below the state, and show the new one."""
         is_muted = wanted == "on"
         await set_mute(self._scopes, pressed.sender.id, pressed.update_id, is_muted=is_muted)
         return self._state(pressed.sender.language, is_muted=is_muted)
 
-    def _state(self, language: str, *, is_muted: bool) -> tuple[Part, ...]:
+    def _state(self, language: str, *, is_muted: bool) -> Parts:
         label, wanted = ("unmute", "off") if is_muted else ("mute", "on")
         button = Button(self._sentences.text(language, f"buttons.{label}"), f"{_SET}:{wanted}")
         state = "mute.is_on" if is_muted else "mute.is_off"

@@ -1,11 +1,10 @@
 """`/privacy`: what is stored, where it goes and for how long."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.commands.bot_command import Answer, BotCommand
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Parts
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
@@ -33,33 +32,27 @@ class PrivacyCommand:
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
-        label = self._sentences.text(asked.sender.language, "buttons.more")
-        more = Button(label, f"{_NAME}:{_MORE}")
-        return Answer(await self._said(asked, conversation, ["privacy.short"], more))
+        return Answer(await self._said(asked, conversation, in_full=False))
 
-    async def press(
-        self, pressed: ButtonPress, conversation: Scope, action: str
-    ) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, action: str) -> Parts:
         """Say it in full."""
         if action != _MORE:
             raise NotConfirmed("unknown")
-        return await self._said(pressed, conversation, self._keys)
+        return await self._said(pressed, conversation, in_full=True)
 
     async def _said(
-        self,
-        asked: IncomingMessage | ButtonPress,
-        conversation: Scope,
-        keys: Sequence[str],
-        *buttons: Button,
-    ) -> tuple[Part, ...]:
-        language = asked.sender.language
-        texts = [self._sentences.text(language, key, ttl_days=self._ttl_days) for key in keys]
-        rows = [(button,) for button in buttons]
+        self, asked: IncomingMessage | ButtonPress, conversation: Scope, *, in_full: bool
+    ) -> Parts:
+        language, text = asked.sender.language, self._sentences.text
+        keys = self._keys if in_full else ["privacy.short"]
+        texts = [text(language, key, ttl_days=self._ttl_days) for key in keys]
+        more = Button(text(language, "buttons.more"), f"{_NAME}:{_MORE}")
+        rows = [] if in_full else [(more,)]
         parts = [part for each in self._features for part in each.privacy]
         if parts and await self._access.may_change(asked):
             for part in parts:
-                text, button = await part(language, conversation)
-                texts.append(text)
+                said, button = await part(language, conversation)
+                texts.append(said)
                 rows.append((button,))
         *_, last = render("\n\n".join(texts))
         return (replace(last, buttons=tuple(rows)),)

@@ -15,7 +15,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Entity, Part, Quote, utf16_length
+from bot.reply.parts import Button, Entity, Part, Parts, Quote, utf16_length
 from bot.reply.render import rendered
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
@@ -100,7 +100,7 @@ class RecallCommand:
         shown = await asyncio.gather(*(self._shown(asked, here, each, query) for each in hits))
         return Answer((_together(asked.chat_id, shown, hits) if len(shown) > 1 else shown[0],))
 
-    async def press(self, pressed: ButtonPress, here: Scope, seq: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, here: Scope, seq: str) -> Parts:
         """Queue the command that replies to the message of a button."""
         if not seq.isdecimal():
             raise NotConfirmed("unknown")

@@ -121,8 +121,7 @@ class SharedTopic(Field):
 def recalls_topics(facts: ScopeMemory) -> bool:
     """Return whether the topics of this person, or this topic of a group, recall the others."""
     found = facts.get(RecallTopics)
-    is_topics = facts.scope.is_person or facts.scope.chat_id < 0
-    return found is not None and found.is_on and is_topics
+    return found is not None and found.is_on
 
 
 async def set_recall_topics(scopes: Scopes, conversation: Scope, *, is_on: bool) -> None:

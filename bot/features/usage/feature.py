@@ -9,7 +9,7 @@ from time import time
 from bot.commands.bot_command import Answer, BotCommand
 from bot.costs import shown
 from bot.feature import Feature, Services
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from memory.limits.quotas import DAY_S
@@ -73,7 +73,7 @@ class UsageCommand:
         texts += self._of_bot(language, month, now)
         return Answer(render("\n\n".join(texts)))
 
-    async def _left(self, language: str, person: int) -> tuple[Part, ...]:
+    async def _left(self, language: str, person: int) -> Parts:
         if await self._budget.is_used_up():
             return self._sentences.say(language, "usage.no_budget")
         limit = self._settings.user_tokens_per_day

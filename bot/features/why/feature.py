@@ -18,7 +18,7 @@ from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListConten
 from bot.commands.used_memories import SHOW, UsedMemories
 from bot.feature import Feature, Services
 from bot.features.why.marks import LearnedMarks
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.erasure.questions import NotConfirmed
 from memory.message import Message
@@ -130,16 +130,13 @@ class WhyCommand:
     async def _answer_of(self, conversation: Scope, message_id: int) -> Message | None:
         """Return the answer that this message shows or got, the newest one for 0; None if gone."""
         messages = (await ChatHistory.read(self._memory.histories, conversation)).messages
-        named = next((m for m in reversed(messages) if message_id in m.message_ids), None)
-        if message_id and named is None:
-            return None
-        for message in reversed(messages):
-            is_of_it = named is None or message.exchange == named.exchange
-            if message.role == "assistant" and is_of_it:
-                return message
-        return None
+        answers = [each for each in reversed(messages) if each.role == "assistant"]
+        if message_id:
+            named = {each.exchange for each in messages if message_id in each.message_ids}
+            answers = [each for each in answers if each.exchange in named]
+        return next(iter(answers), None)
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Act on a button of the list."""
         seq, _, pressed_on = rest.partition(":")
         if not seq.isdecimal():

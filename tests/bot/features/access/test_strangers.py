@@ -4,27 +4,19 @@ import tracemalloc
 
 import pytest
 
-from bot.commands.access import Operators
-from bot.commands.notices import OperatorNotices
-from bot.commands.sentences import Sentences
 from bot.features.access.strangers import Strangers
-from bot.language.catalogue import Catalogue
-from bot.telegram.admission import Admission, Members
 from bot.telegram.updates import IncomingMessage, Sender, Stranger
 from memory.memory import Memory
+from tests.bot.features.services import services_of
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
 ADMIN, GROUP = 1, -5
-SENTENCES = Sentences(Catalogue())
 
 
 def strangers_on(memory: Memory, **given: str) -> tuple[Strangers, QuietChat]:
-    chat = QuietChat()
     settings = Settings(admin_user_ids=str(ADMIN), **given)  # type: ignore[arg-type]
-    notices = OperatorNotices(Operators(memory.store, settings), chat, SENTENCES)
-    admission = Admission(settings, Members(memory.store))
-    return Strangers(memory.store, admission, chat, SENTENCES, notices), chat
+    return Strangers(services_of(memory, settings, chat := QuietChat())), chat
 
 
 def message_of(sender: int, chat: int = 0, text: str = "hello", command: str = "") -> Stranger:

@@ -31,7 +31,6 @@ from tests.settings import Settings
 
 WRONG_KEY = ModelRefused("refused", 401, "invalid_api_key")
 TELLING = "r:42:models:telling"
-ONE_MESSAGE = ModelRefused("refused", 400)
 
 
 class Scene(QuietChat):
@@ -49,7 +48,7 @@ class Scene(QuietChat):
     def watch(self, memory: Memory, condition: ModelCondition) -> ModelWatch:
         operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))
         notices = OperatorNotices(operators, self, Sentences(Catalogue()))
-        return ModelWatch(memory, notices, [condition], lambda: self.now)
+        return ModelWatch(memory, notices, [condition])
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         assert to.chat_id == 1
@@ -175,10 +174,9 @@ async def test_a_model_that_answers_another_process_is_not_reported(scene: Scene
 
 
 async def test_one_refused_message_is_not_reported(scene: Scene) -> None:
-    scene.conditions[0].failed(ONE_MESSAGE)
-    assert await scene.later(600) == 0
-    scene.conditions[0].failed(ONE_MESSAGE)
-    assert await scene.later(0) == 1
+    for later_s, notices in ((600, 0), (0, 1)):
+        scene.conditions[0].failed(ModelRefused("refused", 400))
+        assert await scene.later(later_s) == notices
 
 
 async def test_an_admin_who_cannot_be_reached_is_told_later(scene: Scene) -> None:

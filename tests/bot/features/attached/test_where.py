@@ -4,7 +4,7 @@ import pytest
 
 from bot.assistant import behaviors_of
 from bot.feature import Feature
-from bot.features.attached.feature import Attachments, feature
+from bot.features.attached.feature import BehaviorsCommand, feature
 from bot.features.topics.feature import OtherTopics
 from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehavior
@@ -25,27 +25,27 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
     manager = behaviors_of(services)
     (meals,) = made.behaviors
     memory.enable_learning([meals], model)
-    attachments = Attachments(memory, made.behaviors)
+    shown = BehaviorsCommand({"meals": meals}, memory, services.access, services.sentences)
     model.parts = {"meals": {"meals": "soup "}}
 
     await talk_and_learn(memory, "one")
     assert model.asked == []
     assert meals not in manager.within(HERE)
 
-    await attachments.attach(HERE, "meals")
-    assert await attachments.attached(HERE) == {"meals"}
+    await shown.attach(HERE, "meals")
+    assert await shown.attached(HERE) == {"meals"}
     await talk_and_learn(memory, "two")
     assert len(model.asked) == 1
     assert '"one"' not in model.asked[0][1]
     assert meals in manager.within(HERE)
 
-    await attachments.attach(HERE, "meals", is_on=False)
-    await attachments.attach(HERE, "meals", is_on=False)
+    await shown.attach(HERE, "meals", is_on=False)
+    await shown.attach(HERE, "meals", is_on=False)
     await talk_and_learn(memory, "three")
     assert len(model.asked) == 1
-    assert await attachments.attached(HERE) == set()
+    assert await shown.attached(HERE) == set()
 
-    await attachments.attach(HERE, "meals")
+    await shown.attach(HERE, "meals")
     await talk_and_learn(memory, "four")
     assert '"four"' in model.asked[1][1]
     assert '"three"' not in model.asked[1][1]
