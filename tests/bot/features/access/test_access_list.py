@@ -56,8 +56,7 @@ async def test_open_requests_are_bounded_and_the_refused_may_not_ask_again(memor
     await access.decide(1, ADMIN, "refuse")
     assert await access.ask_in(ANNA, "Anna", "en") == "asked"
     assert await access.ask_in(1, "somebody", "en") == "refused"
-    old = f"1|{'en'}"
-    await memory.client.call("HSET", memory.keys.access("asking"), ANNA, old)
+    await memory.client.call("HSET", memory.keys.access("asking"), ANNA, "1|en")  # it is old
     assert await access.ask_in(BEN, "Ben", "en") == "asked"
 
 

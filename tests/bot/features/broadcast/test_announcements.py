@@ -73,10 +73,6 @@ async def ended(run: AnnouncementRun, chat: int | None, outcome: Outcome) -> int
     return await run.next_chat(chat, outcome)
 
 
-async def let_all_be_due(memory: Memory) -> None:
-    await memory.client.call("HSET", key(memory, "job"), "due", 0)
-
-
 async def lose_lease(memory: Memory) -> None:
     await memory.client.call("DEL", key(memory, "lease"))
 
@@ -206,7 +202,7 @@ async def test_one_chats_ban_stops_the_others_shortly_and_two_bans_stop_all(memo
 
     async def pause_of_all() -> float:
         due = await memory.client.call("HGET", key(memory, "job"), "due")
-        await let_all_be_due(memory)
+        await memory.client.call("HSET", key(memory, "job"), "due", 0)
         return int(due) / 1000 - time()
 
     for name, longest_s in (("one", 4), ("one again", 4), ("two", 601)):

@@ -29,7 +29,7 @@ from bot.telegram.telegram_chat import TelegramChat
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from tests.bot.features.broadcast.test_announcements import announcements_of
+from tests.bot.features.broadcast.test_announcements import announcements_of, key, lose_lease
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import ScriptedApi, refusal
 from tests.conftest import Doomed
@@ -104,12 +104,11 @@ async def announce(memory: Memory, id_: str = "one") -> None:
 
 async def end_waits(memory: Memory) -> None:
     """Let the lease of a dead worker end, and everything be due."""
-    await memory.client.call("DEL", announcements_of(memory).key("lease"))
+    await lose_lease(memory)
     if await announcements_of(memory).is_open():
-        await memory.client.call("HSET", announcements_of(memory).key("job"), "due", 0)
-        left = announcements_of(memory).key("left")
-        for chat in await memory.client.call("ZRANGE", left, 0, -1):
-            await memory.client.call("ZADD", left, 0, chat)
+        await memory.client.call("HSET", key(memory, "job"), "due", 0)
+        for chat in await memory.client.call("ZRANGE", key(memory, "left"), 0, -1):
+            await memory.client.call("ZADD", key(memory, "left"), 0, chat)
 
 
 def receipt(why: str = "done", **counts: int) -> str:
@@ -168,7 +167,7 @@ async def test_the_long_ban_of_one_chat_delays_the_others_a_few_seconds(memory: 
     await announce(memory)
     await worker(memory, chat).check()
     assert chat.got == []
-    await memory.client.call("HSET", announcements_of(memory).key("job"), "due", 0)
+    await memory.client.call("HSET", key(memory, "job"), "due", 0)
     await worker(memory, chat).check()
     assert len(chat.got) == 1
     assert await announcements_of(memory).is_open()
@@ -260,9 +259,6 @@ async def test_the_receipt_comes_in_a_message_of_its_own_or_later(memory: Memory
     assert not await announcements_of(memory).is_open()
 
 
-MESSAGE = CopiedMessage(5, 70, Button("No announcements", "mute:"))
-
-
 async def test_copies_wait_for_half_of_the_rate_and_for_the_ban_of_a_chat(
     client: TelegramClient, api: ScriptedApi
 ) -> None:
@@ -283,6 +279,6 @@ async def test_copies_wait_for_half_of_the_rate_and_for_the_ban_of_a_chat(
     assert waited == pytest.approx(19 / 5)
     api.script(refusal(429, "Too Many Requests: retry after 30", retry_after=30))
     with pytest.raises(FloodWait):
-        await chat.copy(11, MESSAGE)
+        await chat.copy(11, CopiedMessage(5, 70, Button("No announcements", "mute:")))
     with pytest.raises(FloodWait):
         await wait(11)

@@ -159,13 +159,18 @@ def test_a_second_attempt_is_shown_once_it_is_longer_than_the_first() -> None:
     [Refused("other"), BadToken(), FloodWait(1), OutcomeUnknown("500"), Unreachable()],
     ids=lambda refusal: type(refusal).__name__,
 )
-def test_a_turn_sends_no_frame_after_one_was_refused(refusal: TelegramError) -> None:
+def test_after_a_refused_frame_comes_no_other_and_a_declined_one_is_not_shown(
+    refusal: TelegramError,
+) -> None:
+    run = Run()
+
     async def scene(draft: ReplyDraft) -> None:
         await Answer(draft).write(*WORDS)
 
     with capture_logs() as logs:
-        assert len(played(scene, DraftChat(refusal))) == 1
+        assert len(played(scene, DraftChat(refusal), run)) == 1
     assert logs == []
+    assert run.shown is None or not isinstance(refusal, Refused | BadToken)
 
 
 def test_a_run_knows_what_is_shown_and_shows_nothing_once_it_ends() -> None:
@@ -187,16 +192,6 @@ def test_a_run_knows_what_is_shown_and_shows_nothing_once_it_ends() -> None:
     frames = played(scene, DraftChat(), run)
     assert seen == [None, "", "**one** two three", "**one** two three"]
     assert frames[-1][1] == "one two three"
-
-
-def test_a_frame_that_was_refused_is_not_shown() -> None:
-    run = Run()
-
-    async def scene(draft: ReplyDraft) -> None:
-        await Answer(draft).write("one", "two", pause_s=1)
-
-    played(scene, DraftChat(Refused("other")), run)
-    assert run.shown is None
 
 
 def test_a_draft_has_the_number_of_the_waiting_message_also_after_an_edit() -> None:

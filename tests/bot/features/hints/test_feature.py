@@ -71,11 +71,6 @@ async def test_the_third_message_brings_the_voice_hint_once(memory: Memory) -> N
     assert [await talk.hint("Five"), await talk.hint("Six")] == ["absence", ""]
 
 
-async def test_without_a_transcriber_nobody_hears_of_voice(memory: Memory) -> None:
-    talk = Talk(memory, listens=False)
-    assert [await talk.hint(text) for text in ("One", "Two", "Three", "Four")] == [""] * 4
-
-
 @pytest.mark.parametrize(("model", "hears"), [("ear", True), ("ear", False), ("off", True)])
 def test_the_bot_listens_only_with_a_transcriber_and_models_that_hear(
     memory: Memory, model: str, *, hears: bool
@@ -89,9 +84,12 @@ def test_the_bot_listens_only_with_a_transcriber_and_models_that_hear(
     assert note.listens is (model == "ear" and hears)
 
 
-async def test_who_has_sent_a_voice_message_knows_it(memory: Memory) -> None:
-    talk = Talk(memory)
-    assert await talk.hint("One", is_heard=True) == ""
+@pytest.mark.parametrize(("listens", "is_heard"), [(False, False), (True, True)])
+async def test_without_a_transcriber_or_after_a_voice_message_nobody_hears_of_voice(
+    memory: Memory, *, listens: bool, is_heard: bool
+) -> None:
+    talk = Talk(memory, listens=listens)
+    assert await talk.hint("One", is_heard=is_heard) == ""
     assert [await talk.hint(text) for text in ("Two", "Three", "Four")] == [""] * 3
 
 

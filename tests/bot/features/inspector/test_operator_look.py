@@ -23,12 +23,15 @@ def look(memory: Memory, clock: SimulatedClock) -> OperatorLook:
     return OperatorLook(memory.store, clock)
 
 
-async def test_the_permission_lasts_an_hour(look: OperatorLook, clock: SimulatedClock) -> None:
+async def test_the_permission_for_one_conversation_lasts_an_hour(
+    look: OperatorLook, clock: SimulatedClock
+) -> None:
     assert await look.until(HERE) == 0
     await look.allow(HERE, 1)
     until = await look.until(HERE)
     assert until == pytest.approx(clock.now + LOOK_S, abs=0.01)
     assert await look.allowed() == [(HERE, until)]
+    assert await look.until(Scope.of_chat(ANN, 3)) == 0
     clock.now += LOOK_S - 1
     assert await look.until(HERE) == until
     clock.now += 2
@@ -43,11 +46,6 @@ async def test_what_is_taken_back_is_over_whatever_is_pressed_again(look: Operat
     assert (await look.until(HERE), await look.allowed()) == (0, [])
     await look.allow(HERE, 3)
     assert await look.until(HERE) > 0
-
-
-async def test_one_conversation_allows_nothing_of_another(look: OperatorLook) -> None:
-    await look.allow(Scope.of_chat(ANN, 3), 1)
-    assert await look.until(HERE) == 0
 
 
 @pytest.mark.parametrize(

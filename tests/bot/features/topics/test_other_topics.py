@@ -114,9 +114,6 @@ async def test_groups_and_chats_of_other_people_are_not_searched(memory: Memory)
         assert await told(memory, place) == ""
 
 
-clear_sailing = partial(clear, conversation=SAILING)
-
-
 async def erase(memory: Memory) -> None:
     await memory.forgetting.erase_messages(SAILING, [1, 2], "receipt")
 
@@ -134,7 +131,9 @@ async def wipe(memory: Memory) -> None:
 
 
 @pytest.mark.usefixtures("on")
-@pytest.mark.parametrize("erasure", [clear_sailing, erase, hide, turn_off, wipe])
+@pytest.mark.parametrize(
+    "erasure", [partial(clear, conversation=SAILING), erase, hide, turn_off, wipe]
+)
 async def test_what_another_process_removed_or_switched_off_is_shown_in_no_other_topic(
     memory: Memory, other: Memory, erasure: Callable[[Memory], Awaitable[None]]
 ) -> None:
@@ -144,6 +143,7 @@ async def test_what_another_process_removed_or_switched_off_is_shown_in_no_other
     await erasure(other)
     for each in (memory, other):
         assert "Aurora" not in await told(each)
+        assert recalls_topics(await each.scopes.read(TAXES.facts_scope))
 
 
 @ON_A_SERVER
@@ -181,13 +181,6 @@ async def test_a_long_topic_is_searched_to_its_beginning(memory: Memory, other: 
     for text in (CANARY, *(f"Rain on day {day}" for day in range(210))):
         await history.append_user_message(text, 1_000.0, sender_id=ANN)
     assert "Aurora" in await told(other)
-
-
-@pytest.mark.usefixtures("on")
-async def test_the_setting_survives_a_clear(memory: Memory) -> None:
-    await talk(memory, "Hello", conversation=SAILING)
-    await clear_sailing(memory)
-    assert recalls_topics(await memory.scopes.read(TAXES.facts_scope))
 
 
 async def test_topics_of_a_group_recall_those_that_take_part_too(memory: Memory) -> None:
