@@ -78,13 +78,6 @@ _BLOCK_ROWS: Final = 512
 """Rows that a product converts at once; with 512 dimensions they take 1 MB as float32."""
 
 
-def quantised(vector: Floats) -> Int8Rows:
-    """Return a `(dimensions,)` vector with its largest component as 127 or -127."""
-    largest = max(float(np.abs(vector).max(initial=0.0)), 1e-12)
-    direction: Int8Rows = np.rint(vector * np.float32(127 / largest)).astype(np.int8)
-    return direction
-
-
 def int8_rows(packed_rows: Sequence[bytes]) -> Int8Rows:
     """Return stored vectors, all of one length, as `(n, dim)` int8."""
     raw = np.frombuffer(b"".join(packed_rows), np.int8)

@@ -12,7 +12,6 @@ vectors must be of one model; the scope store sees to that.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +27,6 @@ from memory.search.arrays import (
     blocks,
     packed_signs,
     product,
-    quantised,
     with_neighbors,
 )
 
@@ -89,24 +87,15 @@ class DenseIndex:
         self._measured = 0  # before this position, `_along` and `_scale` are up to date
         self._background = (0.0, 1.0)  # mean and deviation of cosines of distant records
 
-    def extend(self, vectors: Sequence[Floats | None]) -> None:
-        """Add records, with or without their unit vectors.
-
-        Raise `ValueError` and add nothing if a vector has another width than the others.
-        """
-        rows = [quantised(vector) for vector in vectors if vector is not None]
-        for row in rows:
-            self._check(row, len(rows[0]))
-        positions = [at for at, each in enumerate(vectors, self._used) if each is not None]
-        used = self._used + len(vectors)
+    def extend(self, count: int) -> None:
+        """Add so many records, which have no vectors yet."""
+        used = self._used + count
         if used > len(self._present):
             capacity = max(used, self._used + max(64, self._used // _GROWTH))
             for name in ("_matrix", "_unit", "_present", "_along", "_scale"):
                 array = getattr(self, name)  # in place: no copy; nobody keeps a view of it
                 array.resize((capacity, *array.shape[1:]), refcheck=False)
         self._used = used
-        if rows:
-            self.put_packed(np.array(positions), np.array(rows))
 
     def put_packed(self, positions: Positions, rows: Int8Rows) -> None:
         """Set the vectors of the records at ascending positions, at least one.
@@ -182,10 +171,9 @@ class DenseIndex:
         estimate *= present * _SIGNS_TELL  # nothing is known without a vector
         return estimate
 
-    def _check(self, vector: Floats | Int8Rows, width: int | None = None) -> None:
-        width = self._width or width
-        if width is not None and len(vector) != width:
-            raise ValueError(f"a vector of {len(vector)} dimensions among those of {width}")
+    def _check(self, vector: Floats | Int8Rows) -> None:
+        if self._width not in (None, len(vector)):
+            raise ValueError(f"a vector of {len(vector)} dimensions among those of {self._width}")
 
     def _recentre(self) -> None:
         """Compute the mean and the background from the first vectors, if their number has grown.

@@ -72,13 +72,13 @@ class HybridIndex:
         return arrays + TERM_BYTES * len(postings.numbers)
 
     def extend(self, records: Sequence[IndexRecord], ids: Iterable[int] | None = None) -> None:
-        """Index at least one record; raise `ValueError` if a vector has another width.
+        """Index at least one record, as yet without its vector.
 
         The ids are greater than those before. Without ids, the rows are the ids.
         """
         weights, vocabulary = self._weights, self._lexical.vocabulary
-        texts, sessions, are_by_assistant, vectors, days = zip(*records, strict=True)
-        self._dense.extend(vectors)
+        texts, sessions, are_by_assistant, days = zip(*records, strict=True)
+        self._dense.extend(len(records))
         said = vocabulary.read(map(words_of, texts))
         asks = np.array([*map(is_question, texts)])
         by_person = ~np.array(are_by_assistant)

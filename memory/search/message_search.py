@@ -7,12 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from memory.message import Message
-
-if TYPE_CHECKING:
-    from memory.search.arrays import Floats
 
 RECIPE = "speaker words"
 """Part of the embedding fingerprint: with another recipe, messages are embedded again."""
@@ -24,15 +21,13 @@ SESSION_PAUSE_S = 3600
 class IndexRecord(NamedTuple):
     """What is indexed of one record of a session, which stand together; `text` has the speaker.
 
-    The words of `said_on` are indexed with the text, in the language of the text. `vector`: a unit
-    vector, `(dimensions,)` float32; None until `put_stored`. It is a tuple and not a dataclass,
-    because a cold start makes one of each message, and tuples are made faster.
+    The words of `said_on` are indexed with the text, in the language of the text. It is a tuple and
+    not a dataclass, because a cold start makes one of each message, and tuples are made faster.
     """
 
     text: str
     session: int
     by_assistant: bool = False
-    vector: "Floats | None" = None
     said_on: date | None = None
 
 

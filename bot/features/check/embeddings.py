@@ -144,8 +144,8 @@ def comparison_row(shares: Sequence[float], asked: int, conversations: int) -> R
 
 async def _stored(
     client: RedisClient, keys: Keys, scope: Scope, fingerprint: str
-) -> list[IndexRecord]:
-    """Return what people have said in a conversation, oldest first, with vectors and sessions.
+) -> list[tuple[IndexRecord, bytes]]:
+    """Return what people have said in a conversation, oldest first, each with its stored vector.
 
     Nothing is returned if the vectors are those of another model.
     """
@@ -154,15 +154,14 @@ async def _stored(
     rows = await _newest(client, parts.vectors)
     if not rows or not (stored or b"").decode().startswith(fingerprint):
         return []
-    unit_rows = unpacked([fields[b"v"] for _, fields in rows])
-    vectors = dict(zip((seq_of(each) for each, _ in rows), unit_rows, strict=True))
+    vectors = {seq_of(entry): fields[b"v"] for entry, fields in rows}
     found, session, before = [], 0, 0.0
     for entry, fields in await _newest(client, parts.log):
         message = message_of(seq_of(entry), fields)
         session += message.sent_at - before > SESSION_PAUSE_S
         before = message.sent_at
         if message.role == "user" and message.seq in vectors:
-            found.append(IndexRecord(message.text, session, vector=vectors[message.seq]))
+            found.append((IndexRecord(message.text, session), vectors[message.seq]))
     return found
 
 
@@ -175,11 +174,14 @@ async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes
     return entries[::-1]
 
 
-def _found(said: Sequence[IndexRecord]) -> list[int]:
+def _found(stored: Sequence[tuple[IndexRecord, bytes]]) -> list[int]:
+    said, packed = zip(*stored, strict=True)
+    vectors = unpacked(packed)
     indexes = [HybridIndex(weights=weights) for weights in (_BOTH, _VECTORS, _BOTH)]
     for number, record in enumerate(said):
         for index in indexes:  # each is a session of its own: neighbors would raise each other
             index.extend([record._replace(session=number)])
+            index.put_stored([number], [packed[number]])
     asking = [
         (number, near)
         for number, record in enumerate(said)
@@ -190,8 +192,7 @@ def _found(said: Sequence[IndexRecord]) -> list[int]:
     for number, near in asking[:: len(asking) // _MAX_ASKED + 1]:
         others = np.arange(len(said)) != number
         for way, index in enumerate(indexes):
-            vector = said[number].vector if way else None
-            hits = index.search(said[number].text, vector, _FIRST, others)
+            hits = index.search(said[number].text, vectors[number] if way else None, _FIRST, others)
             counts[way] += not near.isdisjoint(hit.row for hit in hits)
         counts[3] += 1
     return counts

@@ -13,9 +13,8 @@ import numpy as np
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import UNKNOWN, StreamDelta
+from memory.scopes.log import UNKNOWN, StreamDelta, packed
 from memory.scopes.stream import MessageStream
-from memory.search.arrays import quantised
 from memory.store.keys import Scope
 from tests.lab.recall import found_alone
 from tests.memory.turns import store
@@ -61,8 +60,7 @@ def test_a_conversation_that_grows_too_long_keeps_its_newest_messages_and_their_
     for seq, vector in vectors.items():
         vectors[seq] = vector / np.linalg.norm(vector)
         stream.append([said(seq, f"number {seq} " + "of a boat " * 300)])
-        packed = np.float32(1).tobytes() + quantised(vectors[seq]).tobytes()
-        stream.add(StreamDelta(length=UNKNOWN, vectors=[(seq, packed)]))
+        stream.add(StreamDelta(length=UNKNOWN, vectors=[(seq, packed(vectors[seq]))]))
         if seq % 100 == 0:
             index = stream.indexed(UTC)
             assert len(index.stored_from(0)) == len(stream.messages)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from memory.scopes.log import packed
 from memory.search.arrays import Flags, Floats
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import Hit, IndexRecord
@@ -32,8 +33,12 @@ texts = st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=8).map(" ".j
 questions = st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=4).map(" ".join)
 
 
+Said = tuple[list[IndexRecord], Sequence[Floats | None]]
+"""Records, and the vectors of those that have one."""
+
+
 @st.composite
-def conversations(draw: st.DrawFn, most: int = 12) -> list[IndexRecord]:
+def conversations(draw: st.DrawFn, most: int = 12) -> Said:
     """Draw records of some sessions: questions, answers, and some without a vector."""
     records: list[IndexRecord] = []
     session = 0
@@ -44,16 +49,18 @@ def conversations(draw: st.DrawFn, most: int = 12) -> list[IndexRecord]:
                 text=draw(texts) + draw(st.sampled_from(["", ".", "?"])),
                 session=session,
                 by_assistant=draw(st.booleans()),
-                vector=draw(st.none() | vectors),
             )
         )
-    return records
+    return records, [draw(st.none() | vectors) for _ in records]
 
 
-def index_of(records: Sequence[IndexRecord]) -> HybridIndex:
+def index_of(records: Sequence[IndexRecord], of_rows: Sequence[Floats | None] = ()) -> HybridIndex:
     index = HybridIndex()
     if records:
         index.extend(records)
+    for row, vector in enumerate(of_rows):
+        if vector is not None:
+            index.put_stored([row], [packed(vector)])
     return index
 
 

@@ -1,23 +1,19 @@
 """What an index finds depends on what it holds, not on how it was built."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.scopes.log import packed
-from memory.search.arrays import Floats, unpacked
+from memory.search.arrays import Floats
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import IndexRecord
-from memory.search.weights import Weights
 from tests.memory.search.conversations import (
-    WIDTH,
+    Said,
     conversations,
     index_of,
     mask,
     questions,
     rows,
-    scores,
     unit,
     vector_of,
     vectors,
@@ -25,19 +21,17 @@ from tests.memory.search.conversations import (
 
 
 @given(conversations())
-def test_rows_are_numbered_in_the_order_of_records(records: list[IndexRecord]) -> None:
-    index = index_of(records)
-    assert index.ids.tolist() == list(range(len(records)))
-    assert len(index) == len(records)
-    assert len(index.stored_from(0)) == sum(each.vector is not None for each in records)
+def test_rows_are_numbered_in_the_order_of_records(said: Said) -> None:
+    index = index_of(*said)
+    assert index.ids.tolist() == list(range(len(said[0])))
+    assert len(index) == len(said[0])
+    assert len(index.stored_from(0)) == sum(each is not None for each in said[1])
 
 
 @given(conversations(), questions, vectors)
-def test_hits_are_sorted_unique_and_at_most_k(
-    records: list[IndexRecord], question: str, vector: Floats
-) -> None:
-    index = index_of(records)
-    everything = index.search(question, vector, len(records))
+def test_hits_are_sorted_unique_and_at_most_k(said: Said, question: str, vector: Floats) -> None:
+    index = index_of(*said)
+    everything = index.search(question, vector, len(index))
     found = [hit.score for hit in everything]
     assert found == sorted(found, reverse=True)
     assert len(set(rows(everything))) == len(everything)
@@ -47,24 +41,13 @@ def test_hits_are_sorted_unique_and_at_most_k(
 
 @given(conversations(), st.data(), questions, vectors)
 def test_rows_outside_the_mask_are_not_returned_but_still_boost_neighbors(
-    records: list[IndexRecord], data: st.DataObject, question: str, vector: Floats
+    said: Said, data: st.DataObject, question: str, vector: Floats
 ) -> None:
-    allowed = data.draw(st.sets(st.integers(0, len(records) - 1)))
-    index = index_of(records)
+    index = index_of(*said)
+    allowed = data.draw(st.sets(st.integers(0, len(index) - 1)))
     everything = index.search(question, vector, 99)
     within = index.search(question, vector, 99, mask(len(index), allowed))
     assert within == [hit for hit in everything if hit.row in allowed]
-
-
-def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
-    index = index_of([IndexRecord("lantern", 0, vector=vector_of(1))])
-    wide = np.ones(WIDTH + 1, np.float32)
-    with pytest.raises(ValueError, match="dimensions"):
-        index.extend([IndexRecord("kettle", 0, vector=wide)])
-    with pytest.raises(ValueError, match="dimensions"):
-        index.put_stored([0], [packed(wide)])
-    assert index.search("lantern", wide, 1) == index.search("lantern", None, 1)
-    assert (len(index), len(index.stored_from(0))) == (1, 1)
 
 
 def test_an_empty_index_finds_nothing() -> None:
@@ -96,28 +79,8 @@ def test_a_person_ranks_before_the_assistant_and_a_statement_before_a_question()
     assert rows(index.search("Where is my violin?", None, 2)) == [1, 0]
 
 
-def test_int8_vectors_hardly_change_scores() -> None:
-    random = np.random.default_rng(5)
-    rows_of = [unit(row) for row in random.standard_normal((200, 64)).astype(np.float32) + 0.5]
-    stored = unpacked([packed(row) for row in rows_of])
-    weights = Weights(floor=-np.inf)
-    exact, quantised = HybridIndex(weights), HybridIndex(weights)
-    for number, (row, small) in enumerate(zip(rows_of, stored, strict=True)):
-        exact.extend([IndexRecord("lantern", number, vector=row)])
-        quantised.extend([IndexRecord("lantern", number, vector=small)])
-    for number in range(0, 200, 20):
-        question = unit(rows_of[number] + 0.1 * random.standard_normal(64).astype(np.float32))
-        whole = exact.search("lantern", question, 200)
-        small_hits = quantised.search("lantern", question, 200)
-        assert whole[0].row == small_hits[0].row == number
-        assert scores(small_hits) == pytest.approx(scores(whole), abs=0.05)
-
-
 def test_nbytes_grows_with_the_index() -> None:
-    index = HybridIndex()
-    before = index.nbytes
-    index.extend([IndexRecord("lantern", 0, vector=vector_of(1))])
-    assert index.nbytes > before
+    assert index_of([IndexRecord("lantern", 0)], [vector_of(1)]).nbytes > HybridIndex().nbytes
 
 
 PLANTED_WIDTH = 64
@@ -131,10 +94,8 @@ def planted() -> tuple[HybridIndex, Floats]:
     question = random.standard_normal(PLANTED_WIDTH).astype(np.float32)
     rows_of[FIRST] = question + 0.5 * rows_of[FIRST]
     rows_of[TANGENT] = rows_of[FIRST] - 0.9 * question + 0.3 * rows_of[TANGENT]
-    index = HybridIndex()
-    for number, row in enumerate(rows_of):
-        index.extend([IndexRecord(f"filler{number}", number, vector=unit(row))])
-    return index, unit(question)
+    records = [IndexRecord(f"filler{number}", number) for number in range(40)]
+    return index_of(records, [*map(unit, rows_of)]), unit(question)
 
 
 def test_a_related_record_follows_the_direct_hits_unless_it_is_outside_the_mask() -> None:
@@ -148,14 +109,12 @@ def test_a_related_record_follows_the_direct_hits_unless_it_is_outside_the_mask(
 
 
 @given(conversations(), questions, vectors)
-def test_related_records_are_no_direct_hits(
-    records: list[IndexRecord], question: str, vector: Floats
-) -> None:
-    index = index_of(records)
+def test_related_records_are_no_direct_hits(said: Said, question: str, vector: Floats) -> None:
+    index = index_of(*said)
     direct = index.search(question, vector, 4)
     assert not set(rows(direct)) & set(rows(index.related(direct, 9)))
 
 
 def test_a_hit_without_a_vector_has_no_related_records() -> None:
-    index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 1, vector=vector_of(1))])
+    index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 1)], [None, vector_of(1)])
     assert index.related(index.search("lantern", None, 1), 3) == []
