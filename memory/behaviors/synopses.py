@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from hashlib import sha256
 from itertools import chain, groupby, repeat
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 import structlog
@@ -210,13 +210,10 @@ class Synopses(LearningBehavior):
         when = dated(synopsis.began_at, now, self._zone)
         # Behaviour, emotions and preferences are kept: nothing else tells them.
         limit, shown = max_tokens - 20, synopsis
-        for shorter in (
-            replace(synopsis, reasoning=""),
-            replace(synopsis, reasoning="", actions=""),
-            replace(synopsis, reasoning="", actions="", result=""),
-        ):
+        for field in ("reasoning", "actions", "result"):
+            without: dict[str, Any] = {field: ""}
             if self._tokens.count(_on_one_line(shown)) > limit:
-                shown = shorter
+                shown = replace(shown, **without)
         text = self._tokens.shorten(_on_one_line(shown), limit)
         return f"[{when}] {text}{_mark([synopsis])}"
 

@@ -159,8 +159,6 @@ class Correcting:
             found = facts.record(stored_id)
             return Revision(records=chain_of(facts, found)) if isinstance(found, Fact) else None
 
-        if not topic.is_private or not topic.topic_id:
-            return False
         await self.scopes.update(target, copy)
         if fact is None:
             return False

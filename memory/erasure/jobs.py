@@ -180,14 +180,10 @@ class Jobs:
             return
         # A group that moved is found by either chat id and erased where it is stored.
         chat = await self.mailbox.resolve(Scope.of_chat(job.target))
-        for index in self.store.keys.conversations:
+        for index in (*self.store.keys.conversations, *self.store.keys.scopes):
             for tag in await self.store.client.call("ZRANGE", index, 0, -1):
-                if job.clears(conversation := Scope(tag.decode()), chat.chat_id):
-                    yield await self.mailbox.resolve(conversation), b""
-        for index in self.store.keys.scopes:
-            for tag in await self.store.client.call("ZRANGE", index, 0, -1):
-                if (scope := Scope(tag.decode())).is_person and job.clears(scope, chat.chat_id):
-                    yield scope, b""
+                if job.clears(scope := Scope(tag.decode()), chat.chat_id):
+                    yield await self.mailbox.resolve(scope) if scope.is_conversation else scope, b""
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
         """Erase a person's share of a group: first what waits, so that nothing reaches the log."""

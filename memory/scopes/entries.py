@@ -47,8 +47,7 @@ class Record(ScopeEntry):
     @property
     def embedded_text(self) -> str:
         """The text that is indexed and embedded."""
-        text: str = self.text
-        return text
+        return str(self.text)
 
     @property
     def happened_at(self) -> float:
