@@ -236,7 +236,9 @@ async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memor
     assert await memory.jobs.run_job("job") == first
     await memory.jobs.mark_reported("job")
     assert await memory.jobs.run_job("job") is None
-    assert not await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    again = Job("job", "forget", ANN, 20, time.time(), b"")
+    assert not await memory.jobs.start_job(again)
+    assert await memory.jobs.run_job("job") == first  # confirmed again, it reports again
 
 
 async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory: Memory) -> None:
@@ -251,16 +253,6 @@ async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory:
     await memory.client.call("DEL", memory.keys.scope(HERE).confirm)  # an hour passes
     assert await memory.jobs.run_job("job", deleting) == first
     assert erased == [HERE]
-
-
-async def test_a_reported_job_reports_again_if_it_is_confirmed_again(memory: Memory) -> None:
-    await exchange(memory, 1)
-    job = Job("job", "forget", ANN, 10, time.time(), b"")
-    await memory.jobs.start_job(job)
-    first = await memory.jobs.run_job("job")
-    await memory.jobs.mark_reported("job")
-    await memory.jobs.start_job(replace(job, cut_update=20))
-    assert await memory.jobs.run_job("job") == first
 
 
 async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:

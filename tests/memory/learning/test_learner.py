@@ -152,6 +152,7 @@ async def test_a_bad_part_keeps_its_watermark_and_does_not_block_the_other(
     scope_memory = await memory.scopes.read(HERE)
     assert (scope_memory.watermark("good"), scope_memory.watermark("bad")) == (2, 0)
     assert 0 < (await noted(memory) or 0) < 90
+    assert ((await memory.learn(HERE)).calls, bad.batches) == (0, [])  # it waits
 
 
 async def test_after_two_bad_parts_a_behavior_is_asked_alone(
@@ -166,15 +167,6 @@ async def test_after_two_bad_parts_a_behavior_is_asked_alone(
     instructions = [instruction for instruction, _ in model.asked]
     assert ["## good" in text for text in instructions] == [False, True]
     assert (good.batches, bad.batches) == ([[1, 2]], [[1, 2]])
-
-
-async def test_a_behavior_waits_after_a_rejected_part(memory: Memory, model: ScriptedModel) -> None:
-    notes = Notes(every=1)
-    notes.rejects = True
-    memory.enable_learning([notes], model)
-    model.parts = {"notes": {"text": "a"}}
-    await talk_and_learn(memory, "one")
-    assert (await talk_and_learn(memory, "two")).calls == 0
 
 
 async def test_without_an_answer_all_is_learned_later(memory: Memory, model: ScriptedModel) -> None:

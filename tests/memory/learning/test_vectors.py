@@ -156,6 +156,8 @@ async def test_another_model_embeds_from_the_first_message(memory: Memory) -> No
     assert await embed(memory, larger) == LONG
     assert len(larger.texts) == LONG
     assert await vectors(memory) == all_of(LONG, 256)
+    [fingerprint] = await memory.store.read_meta(HERE, "vector_fingerprint")
+    assert fingerprint == b"larger | speaker words"  # with another recipe it is another one, too
 
 
 async def test_processes_with_two_models_replace_each_others_vectors_once(memory: Memory) -> None:
@@ -166,15 +168,6 @@ async def test_processes_with_two_models_replace_each_others_vectors_once(memory
         progress, _ = await progress_of(memory.scopes, HERE)
         learned.append(await learner.learn_messages(progress))
     assert learned == [2, 2, 2, 0, 0, 0]
-
-
-async def test_vectors_of_dated_texts_are_replaced(memory: Memory, store: RedisClient) -> None:
-    await say_much(memory)
-    await memory.learn(HERE)
-    meta = memory.keys.scope(HERE).meta
-    await store.call("HSET", meta, "vector_fingerprint", "words | date speaker words")
-    assert (await memory.learn(HERE)).messages == LONG
-    assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
 
 
 async def test_vectors_of_an_unknown_model_are_replaced(memory: Memory) -> None:

@@ -371,18 +371,6 @@ async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, other: Me
     assert memory.client.round_trips == trips
 
 
-async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
-    await remembering(memory, (BOAT, "Nice"))
-    turn = await turn_of(memory, 1)
-    loaded = turn.loaded.messages
-    assert loaded
-    assert (loaded.entries, loaded.vectors) == ([], [])
-    trips = memory.client.round_trips
-    history = await read_by(memory, turn)
-    assert await history.search("boat", 8)
-    assert memory.client.round_trips == trips
-
-
 async def test_the_second_turn_does_not_read_the_first_one_again(memory: Memory) -> None:
     turn = await turn_of(memory, 1)
     said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
