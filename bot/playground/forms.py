@@ -187,12 +187,11 @@ def file_response(file: PageFile) -> Response:
 
     Other files are downloaded.
     """
-    kind = "application/octet-stream"
+    kind, how = "application/octet-stream", "attachment"
     if file.mime_type.startswith(_READABLE):
-        kind = "text/plain; charset=utf-8"
+        kind, how = "text/plain; charset=utf-8", "inline"
     elif file.mime_type.startswith(_SHOWN):
-        kind = file.mime_type
-    how = "attachment" if kind == "application/octet-stream" else "inline"
+        kind, how = file.mime_type, "inline"
     headers = {
         "Content-Disposition": f"{how}; filename*=UTF-8''{quote(file.name or 'file')}",
         "X-Content-Type-Options": "nosniff",

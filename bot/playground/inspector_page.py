@@ -92,7 +92,8 @@ class InspectorPage:
         functions = {"to_html": to_html, "telegram_id_of": telegram_id_of}
         functions["can_edit"] = self._forms.can_edit
         constant = {"bot": BOT, "username": BOT_USERNAME, "languages": self._languages}
-        constant |= {"scene": self._scene, "filler": self.filler, "takes_key": self._takes_key}
+        constant |= {"scene": self._scene, "telegram": self._telegram}
+        constant |= {"filler": self.filler, "takes_key": self._takes_key}
         self._templates.globals |= constant | functions
 
     def answered_by(self, note: str) -> None:
@@ -144,7 +145,6 @@ class InspectorPage:
         replied = shown_message(here, query.get("reply", ""))
         if replied is None and here.asking and query.get("reply") != f"-{here.asking.id}":
             replied = here.asking
-        shows_stored = bool(query.get("stored"))
         page = HTMLResponse(
             well_formed(
                 self._templates.get_template("inspector.html").render(
@@ -153,9 +153,6 @@ class InspectorPage:
                     here=here,
                     messages=messages[first:],
                     earlier=first,
-                    menu=self._telegram.menu(here),
-                    draft=self._telegram.draft(here),
-                    is_typing=self._telegram.is_typing(here),
                     tone=list(self._scene).index(here) % _TONES,
                     turn_of={id_: turn for turn in turns[::-1] for id_ in turn.asked.message_ids},
                     turns=turns,
@@ -163,8 +160,7 @@ class InspectorPage:
                     replied=replied,
                     edited=shown_message(here, query.get("edit", "")),
                     kept=await self._inspector.kept(here),
-                    shows_stored=shows_stored,
-                    stored=await self._inspector.stored(here) if shows_stored else [],
+                    stored=await self._inspector.stored(here) if query.get("stored") else None,
                 )
             )
         )
@@ -262,13 +258,12 @@ def to_html(text: str, entities: Sequence[Entity]) -> Markup:
     """Return text and entities as escaped HTML; overlapping ones are closed and reopened."""
     units = text.encode("utf-16-le")
     shown = [entity for entity in entities if entity.type in _TAGS or entity.type == "text_link"]
-    starts = {entity.offset for entity in shown}
-    ends = {entity.offset + entity.length for entity in shown}
-    edges = sorted({0, len(units) // 2} | starts | ends)
+    ends = {place for entity in shown for place in (entity.offset, entity.end)}
+    edges = sorted({0, len(units) // 2} | ends)
     pieces = []
     for start, end in pairwise(edges):
         html = escape(units[2 * start : 2 * end].decode("utf-16-le"))
-        covering = [e for e in shown if e.offset <= start and end <= e.offset + e.length]
+        covering = [e for e in shown if e.offset <= start and end <= e.end]
         for entity in reversed(covering):
             if entity.type == "text_link":
                 html = Markup('<a href="{}" rel="noreferrer">{}</a>').format(entity.url, html)

@@ -226,8 +226,7 @@ class _Wishes:
         return text
 
     def _after_to(self, text: str) -> str:
-        found = self._to.match(text)
-        return text[found.end() if found else 0 :].strip()
+        return self._to.sub("", text, count=1).strip()
 
     def _when(self, said: Mapping[str, str], now: datetime) -> dict[str, str | int]:
         """Return when a wish of `now` is due; nothing if there is no such time."""

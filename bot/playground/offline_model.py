@@ -271,21 +271,20 @@ def _looked_up(question: OfflineQuestion) -> str:
 
 def _from_tools(question: OfflineQuestion) -> str:
     found = "\n".join(each for call, each in question.results if call.name == _SEARCH)
-    lines = [_from_tool(call, result, question.says) for call, result in question.results]
+    others = [each for each in question.results if each[0].name != _SEARCH]
+    lines = [_from_tool(call, result, question.says) for call, result in others]
     if found:
         lines.append(_quotes(question, found) or question.says["nothing"])
-    return "\n".join(filter(None, lines))
+    return "\n".join(lines)
 
 
 def _from_tool(call: ToolCall, result: str, says: Mapping[str, str]) -> str:
-    """Say what a tool did; of a failed tool, only that it failed, and nothing of a search."""
-    if call.name == _SEARCH:
-        return ""
-    if call.name == "read_page" and not result.startswith("Error:"):
-        _, *lines = filter(None, result.splitlines())
-        return says["page"].format(short(" – ".join(lines)))
+    """Say what a tool did; of a failed tool, only that it failed."""
     if result.startswith("Error:"):
         return says["failed"]
+    if call.name == "read_page":
+        _, *lines = filter(None, result.splitlines())
+        return says["page"].format(short(" – ".join(lines)))
     if call.name == "set_reminder":
         return says["done"] if result.startswith("Set") else QUESTION_ALONE
     if call.name == "forget_memory":

@@ -107,10 +107,9 @@ class PageTelegram(SendListeners):
 
     def say(self, place: PageChat, person: PagePerson, text: str, **more: Any) -> PageMessage:
         """Send a text; `more` are further fields of the message."""
-        place.notice = ""
         message = self._new(person, text=text, **{"entities": find_entities(text)} | more)
         place.put(message)
-        self._add("message", raw_message(place, message))
+        self._add(place, "message", raw_message(place, message))
         return message
 
     def send_files(
@@ -129,32 +128,31 @@ class PageTelegram(SendListeners):
 
     def edit_message(self, place: PageChat, message: PageMessage, text: str) -> None:
         """Change the text or caption of a person's message."""
-        place.notice = ""
         edited = replace(message, text=text, entities=find_entities(text), edited_at=self._now())
         place.put(edited)
-        self._add("edited_message", raw_message(place, edited))
+        self._add(place, "edited_message", raw_message(place, edited))
 
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
         """Press a button of a message; one that is not there does nothing."""
         if callback_data in [each.callback_data for row in message.buttons for each in row]:
-            place.notice = ""
             press = raw_press(next(self._ids), place, message, callback_data)
             self._pressed[press["id"]] = place
-            self._add("callback_query", press)
+            self._add(place, "callback_query", press)
 
     def stop(self, place: PageChat) -> None:
         """Press Stop under what the bot is writing, if it is there; the draft stays."""
         draft = self.draft(place)
         if draft and draft.can_stop:
-            place.draft, place.notice = replace(draft, can_stop=False), ""
+            place.draft = replace(draft, can_stop=False)
             thread = {"message_thread_id": place.topic_id} if place.topic_id else {}
             body = {"chat": raw_chat(place), "draft_id": draft.id} | thread
-            self._add("stopped_message_generation", body)
+            self._add(place, "stopped_message_generation", body)
 
     def _new(self, sender: PagePerson, **content: Any) -> PageMessage:
         return PageMessage(next(self._message_ids), sender, sent_at=self._now(), **content)
 
-    def _add(self, kind: str, body: dict[str, Any]) -> None:
+    def _add(self, place: PageChat, kind: str, body: dict[str, Any]) -> None:
+        place.notice = ""
         number = next(self._update_ids)
         self.updates[number] = {"update_id": number, kind: body}
         self._arrived.set()

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
@@ -259,11 +259,9 @@ def find_entities(text: str) -> tuple[Entity, ...]:
     return tuple(sorted(found, key=lambda entity: entity.offset))
 
 
-def raw_message(
-    place: PageChat, message: PageMessage, *, with_reply: bool = True
-) -> dict[str, Any]:
+def raw_message(place: PageChat, message: PageMessage) -> dict[str, Any]:
     """Return a Message; the message that it replies to has no reply of its own."""
-    replied = message.reply_to if with_reply else None
+    replied = message.reply_to
     raw = {
         "message_id": message.id,
         "from": _user(message.sender),
@@ -274,7 +272,7 @@ def raw_message(
         message_thread_id=place.topic_id,
         is_topic_message=bool(place.topic_id),
         media_group_id=message.album,
-        reply_to_message=replied and raw_message(place, replied, with_reply=False),
+        reply_to_message=replied and raw_message(place, replace(replied, reply_to=None)),
     )
     text, entities = ("caption", "caption_entities") if message.file else ("text", "entities")
     raw |= _present(**{text: message.text, entities: list(map(_entity, message.entities))})

@@ -254,7 +254,7 @@ def fit_memory_context(
         heading = 0 if entry.heading in headings else counter.count(f"{entry.heading}\n")
         text, cost = entry.text, costs[entry]
         max_tokens = min(max(share, unclaimed + cost), left - heading)
-        if cost > max_tokens and not entry.seq and entry.heading not in leading:
+        if cost > max_tokens and not is_free:
             text = _shortened(counter, entry, max_tokens - 1)
             cost = counter.count(f"{text}\n")
         if text and heading + cost <= left:

@@ -218,9 +218,8 @@ def _least(counter: TokenCounter, step: Sequence[PromptMessage]) -> int:
 
 def _spare(counter: TokenCounter, message: PromptMessage) -> int:
     """Return by how many tokens a message may be shortened; only results may be."""
-    return (
-        max(0, counter.count(message.content) - _MIN_RESULT_TOKENS) if message.role == "tool" else 0
-    )
+    is_result = message.role == "tool"
+    return max(0, counter.count(message.content) - _MIN_RESULT_TOKENS) if is_result else 0
 
 
 def _json(sent: Mapping[str, Any]) -> str:

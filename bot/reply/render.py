@@ -133,11 +133,10 @@ def valid_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     around: list[Entity] = []
     for entity in sorted((*quotes, *solid, *styles), key=_outer_first):
         around = [outer for outer in around if outer.end > entity.offset]
-        if not any(outer.type == entity.type for outer in around):
-            # An entity ends at the latest with those around it.
-            end = min([entity.end, *(outer.end for outer in around)])
-            kept.append(replace(entity, length=end - entity.offset))
-            around.append(kept[-1])
+        # An entity ends at the latest with those around it.
+        end = min([entity.end, *(outer.end for outer in around)])
+        kept.append(replace(entity, length=end - entity.offset))
+        around.append(kept[-1])
     return tuple(kept)
 
 

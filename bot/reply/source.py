@@ -217,12 +217,11 @@ def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
         return False
     text = _TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
     # The second line of a table is a rule.
-    rules = [
-        rule.strip().strip("|")
+    columns = [
+        rule.strip().strip("|").count("|") + 1
         for row, rule in pairwise(text.split("\n"))
         if "|" in row and "-" in rule and "|" in rule and _RULE.issuperset(rule)
     ]
-    columns = [rule.count("|") + 1 for rule in rules]
     blocks = (t for t in _TOKEN.finditer(markdown) if _FORMULA_MARKS.get(t.lastgroup or "") == "$$")
     is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
     return is_fit and (any(map(_formula_in, blocks)) or bool(columns))

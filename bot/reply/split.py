@@ -18,7 +18,6 @@ MAX_UTF16 = 4096
 MAX_CAPTION_UTF16 = 1024
 MAX_ENTITIES = 100
 
-_SPACES = (" ", "\t", "\n")
 _BLANK = re.compile(r"\s*+")
 
 
@@ -102,7 +101,7 @@ class _Splitter:
         *before, last = sentences(self.text[half : limit + 1])
         if before:
             return limit + 1 - len(last)
-        space = max(self.text.rfind(space, start + 1, limit) for space in _SPACES)
+        space = max(self.text.rfind(space, start + 1, limit) for space in " \t\n")
         return space + 1 if space >= 0 else limit
 
     def _position(self, unit: int) -> int:
@@ -157,8 +156,6 @@ def code_blocks(text: str) -> Iterator[CodeBlock]:
             info=opening[3].strip(),
             is_closed=closing is not None,
         )
-        if closing is None:
-            return
 
 
 _MARKS = {"photo": "picture", "voice": "voice message"}
