@@ -46,7 +46,7 @@ def filled(language: str, key: str) -> str:
 
 
 def test_the_bot_speaks_eleven_languages() -> None:
-    assert {*LANGUAGES} == {"de", "en", "es", "fa", "fr", "id", "it", "pt", "ru", "tr", "uk"}
+    assert " ".join(LANGUAGES) == "de en es fa fr id it pt ru tr uk"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -54,6 +54,7 @@ def test_every_language_has_the_same_sentences(language: str) -> None:
     tables = tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
     keys = {f"{table}.{name}" for table, sentences in tables.items() for name in sentences}
     assert keys == ENGLISH.keys()
+    assert len({*CATALOGUE.text(language, "dates.months").split()}) == 12
     said = [each for sentences in tables.values() for each in sentences.values()]
     assert [each for each in said if each != each.strip(" ")] == [], "these spaces would be lost"
 
@@ -100,11 +101,6 @@ def test_a_date_is_written_as_people_of_the_language_write_it() -> None:
     assert {language: CATALOGUE.day(language, at) for language in days} == days
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_has_twelve_months(language: str) -> None:
-    assert len({*CATALOGUE.text(language, "dates.months").split()}) == 12
-
-
 def test_a_persian_command_keeps_its_slash_on_the_left() -> None:
     for key, sentence in CATALOGUE._of("fa").items():
         assert re.findall(r"(?<![\u200e\w/])/[a-z_]+", sentence) == [], key
@@ -132,7 +128,9 @@ def test_every_sentence_fits_one_message_and_shows_every_value_literally(languag
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_menus_and_buttons_are_short_plain_text(language: str) -> None:
+def test_menus_and_buttons_are_short_plain_text_and_refusals_fit_their_popup(language: str) -> None:
+    for key in ("clear.not_yours", "clear.expired"):
+        assert len(CATALOGUE.text(language, key)) <= 200
     for key in ENGLISH:
         if key.startswith(PLAIN_TABLES):
             sentence = CATALOGUE.text(language, key)
@@ -157,12 +155,6 @@ def test_the_welcome_fits_one_phone_screen(language: str) -> None:
     welcome = f"{hello} {how} {CATALOGUE.text(language, 'start.try')}"
     assert len(welcome) <= 480
     assert commands(welcome) == {"/forget", "/privacy"}
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_button_refusal_fits_into_its_popup(language: str) -> None:
-    for key in ("clear.not_yours", "clear.expired"):
-        assert len(CATALOGUE.text(language, key)) <= 200
 
 
 def test_a_regional_code_finds_its_language_and_an_unknown_one_english() -> None:

@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from bot.playground.inspector import FoundMessage, KeyDump, dump_keys
 from memory.memory import Memory
 from memory.message import Message
@@ -20,45 +18,20 @@ def found(**parts: float | bool) -> SearchResult:
     return SearchResult((KEY, REPLY), 1.0, 3, **parts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("result", "question", "reasons"),
-    [
-        (
-            found(lexical=1.0),
-            "Where are my keys?",
-            [("By words", "it contains “key”, as your question does")],
-        ),
-        (
-            found(lexical=1.0),
-            "Is there a spare one?",
-            [("By words", "“extra” means the same as a word of your question")],
-        ),
-        (
-            found(dense=1.0),
-            "Is there a spare one?",
-            [("By meaning", "“extra” means the same as a word of your question")],
-        ),
-        (
-            found(lexical=1.0, is_boosted=True),
-            "Flowers?",
-            [("By a neighbor", "a message right next to it matches your question")],
-        ),
-        (
-            found(lexical=1.0),
-            "Flowers?",
-            [("By its session", "other messages of the same session match your question")],
-        ),
-        (
-            found(lexical=1.0),
-            "How was May?",
-            [("By its date", "your question names the time when it was said")],
-        ),
-    ],
-)
-def test_each_way_of_finding_has_its_reason(
-    result: SearchResult, question: str, reasons: list[tuple[str, str]]
-) -> None:
-    assert list(FoundMessage(result, question, "").reasons) == reasons
+def test_each_way_of_finding_has_its_reason() -> None:
+    spare, alike = "Is there a spare one?", "“extra” means the same as a word of your question"
+    by_words, beside = found(lexical=1.0), found(lexical=1.0, is_boosted=True)
+    session = "other messages of the same session match your question"
+    date = "your question names the time when it was said"
+    for result, question, reason in (
+        (by_words, "Where are my keys?", ("By words", "it contains “key”, as your question does")),
+        (by_words, spare, ("By words", alike)),
+        (found(dense=1.0), spare, ("By meaning", alike)),
+        (beside, "Flowers?", ("By a neighbor", "a message right next to it matches your question")),
+        (by_words, "Flowers?", ("By its session", session)),
+        (by_words, "How was May?", ("By its date", date)),
+    ):
+        assert FoundMessage(result, question, "").reasons == (reason,)
 
 
 def test_what_resembles_the_best_match_says_so() -> None:

@@ -152,18 +152,12 @@ async def test_only_allowed_tools_are_called() -> None:
     assert await calls(asked, TOOLS[1:]) == [("read_page", '{"url":"https://a.example/b"}')]
 
 
-@pytest.mark.parametrize(
-    ("run", "said"),
-    [
-        (ran("current_time", "{}", "Error: no such zone"), "That did not work out, sorry."),
-        (
-            ran("current_time", "{}", "Friday, 2026-03-06T09:05:59+01:00 (Europe/Berlin)"),
-            "My clock says: Friday, 2026-03-06, 09:05 (Europe/Berlin)",
-        ),
-    ],
-)
-async def test_the_answer_has_a_tools_result(run: tuple[PromptMessage, ...], said: str) -> None:
-    assert await answer(prompt("Tell me.", *run)) == said
+async def test_the_answer_has_a_tools_result() -> None:
+    failed = ran("current_time", "{}", "Error: no such zone")
+    assert await answer(prompt("Tell me.", *failed)) == "That did not work out, sorry."
+    told = ran("current_time", "{}", "Friday, 2026-03-06T09:05:59+01:00 (Europe/Berlin)")
+    clock = "My clock says: Friday, 2026-03-06, 09:05 (Europe/Berlin)"
+    assert await answer(prompt("Tell me.", *told)) == clock
 
 
 async def test_a_search_result_is_quoted_with_its_date() -> None:
@@ -208,16 +202,10 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
     assert await answer(prompt(f"{found}\n\nWhat is my sister's boat called?"), "none") == said
 
 
-@pytest.mark.parametrize(
-    ("said", "heard"),
-    [
-        ("Я живу в Риге.", "Noted: “Я живу в Риге.” While memory is on, you can ask me about it."),
-        ("One.\nTwo.", "Noted: “One.\nTwo.” While memory is on, you can ask me about it."),
-        ("w" * 200, f"Noted: “{'w' * 120} …” While memory is on, you can ask me about it."),
-    ],
-)
-async def test_a_statement_is_noted(said: str, heard: str) -> None:
-    assert await answer(prompt(said)) == heard
+async def test_a_statement_is_noted() -> None:
+    for said, kept in (("Я живу в Риге.",) * 2, ("One.\nTwo.",) * 2, ("w" * 200, f"{'w' * 120} …")):
+        noted = f"Noted: “{kept}” While memory is on, you can ask me about it."
+        assert await answer(prompt(said)) == noted
 
 
 async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
@@ -233,7 +221,7 @@ async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
     assert is_done == [True, False]
 
 
-async def test_a_watcher_sees_an_answer_grow_word_by_word() -> None:
+async def test_a_watcher_sees_an_answer_grow_word_by_word_and_counting_ends_at_500() -> None:
     texts: list[str] = []
     with watching(lambda so_far: texts.append(so_far().text)):
         counted = await OfflineChatModel(0, 0).complete(ModelRequest(prompt("Count to 30"), TOOLS))
@@ -241,9 +229,6 @@ async def test_a_watcher_sees_an_answer_grow_word_by_word() -> None:
     assert texts[0] == "1 "
     assert texts[-1] == counted.text
     assert all(later.startswith(former) for former, later in pairwise(texts))
-
-
-async def test_it_counts_no_further_than_500() -> None:
     assert (await answer(prompt("Count to 999999999"))).split()[-1] == "500"
 
 

@@ -88,26 +88,14 @@ def test_valid_entities_stay_as_they_are(found: list[Entity]) -> None:
     assert {*valid_entities(once)} == {*once}
 
 
-def test_bold_around_code_is_split_into_two() -> None:
+def test_code_wins_over_styles_a_link_over_code_and_crossing_styles_are_cut_to_nest() -> None:
     bold, code = Entity("bold", 0, 10), Entity("code", 4, 2)
     assert valid_entities([code, bold]) == (Entity("bold", 0, 4), code, Entity("bold", 6, 4))
-
-
-def test_bold_code_is_code() -> None:
-    assert valid_entities([Entity("bold", 0, 3), Entity("code", 0, 3)]) == (Entity("code", 0, 3),)
-
-
-def test_code_in_a_link_is_only_a_link() -> None:
-    link = Entity("text_link", 0, 3, url="https://a.example")
-    assert valid_entities([Entity("code", 0, 3), link]) == (link,)
-
-
-def test_crossing_styles_are_cut_to_nest() -> None:
+    assert valid_entities([Entity("bold", 4, 2), code]) == (code,)
+    link = Entity("text_link", 4, 2, url="https://a.example")
+    assert valid_entities([code, link]) == (link,)
     crossing = [Entity("spoiler", 0, 5), Entity("bold", 3, 5)]
     assert valid_entities(crossing) == (Entity("spoiler", 0, 5), Entity("bold", 3, 2))
-
-
-def test_types_without_a_markdown_sign_are_left_out() -> None:
     assert valid_entities([Entity("underline", 0, 3), Entity("custom_emoji", 0, 2)]) == ()
 
 

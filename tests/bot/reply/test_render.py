@@ -166,11 +166,8 @@ def test_a_wide_table_loses_its_padding_and_later_entities_move_along() -> None:
     )
 
 
-def test_a_narrow_table_is_aligned() -> None:
+def test_a_narrow_table_is_aligned_and_code_that_looks_like_a_wide_one_is_not_changed() -> None:
     assert shown("| a | b |\n|---|---|\n| 100 | 2 |") == "a   | b\n----+--\n100 | 2"
-
-
-def test_a_code_block_that_looks_like_a_table_is_not_changed() -> None:
     table = "a" + " " * 80 + "| b\n" + "-" * 81 + "+--"
     assert shown(f"```\n{table}\n```") == table
 

@@ -47,12 +47,9 @@ def test_a_character_of_endless_marks_is_cut() -> None:
     assert "".join(part.text for part in split(text)) == text
 
 
-def test_a_short_text_is_one_part() -> None:
+def test_a_short_text_is_one_part_and_a_blank_one_has_none() -> None:
     entities = (Entity("bold", 0, 2),)
     assert split("hi there", entities) == (Part("hi there", entities),)
-
-
-def test_a_blank_text_has_no_parts() -> None:
     assert split("") == split(" \n\u200b\t") == ()
 
 
