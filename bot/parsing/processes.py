@@ -29,8 +29,6 @@ REASONS = (
     "letters",  # text in an unknown encoding
 )
 """Why a parser does not read a file. Any other reason counts as "damaged"."""
-_LONG_BYTES = 2**20
-"""A longer answer is unpacked in a thread, so that the event loop does not wait."""
 _MUCH_MB = 1_024
 """A machine or container with less memory reads one file at a time. The process that reads it gets
 at most half of that memory; the bot itself needs the other half."""
@@ -63,10 +61,8 @@ async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, An
     async with _SLOTS[loop]:
         written = await _answer(parser, content, arguments)
     try:
-        if len(written) > _LONG_BYTES:
-            answer = await asyncio.to_thread(orjson.loads, written)
-        else:
-            answer = orjson.loads(written)
+        # In a thread, so that the event loop does not wait for a long one.
+        answer = await asyncio.to_thread(orjson.loads, written)
     except orjson.JSONDecodeError:
         raise NotRead("stopped") from None
     if "refused" in answer:

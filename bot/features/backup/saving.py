@@ -26,7 +26,7 @@ from memory.store.commands import Command
 from memory.store.errors import StoreFull
 from memory.store.journal import person_name
 from memory.store.keys import TAG_FIELD, Keys, Scope
-from memory.store.store import Scripts, Store, count_scopes, pages_of_scopes, stream_entries
+from memory.store.store import Scripts, Store, pages_of_scopes, stream_entries
 
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""
@@ -162,15 +162,16 @@ class Saving:
         """Write all records; return how many there are. Raise `StoreError`, `BackupRefused`."""
         counts: Counter[str] = Counter()
         if not is_journal_only:
-            total = await count_scopes(self._client, self._store.keys)
-            async for scope in self._scopes():
+            pages = pages_of_scopes(self._client, self._store.keys, self._shared)
+            scopes = dict.fromkeys([scope async for page in pages for scope in page])  # some come twice
+            for scope in scopes:
                 stored = await self._read(scope)
                 if stored.has_content or stored.meta:
                     counts["scopes"] += 1
                     counts["messages"] += len(stored.log)
                     for record in stored.to_file():
                         writer.write(record, of=stored.tag)
-                progress(counts["scopes"], max(total, counts["scopes"]))
+                progress(counts["scopes"], len(scopes))
         erasures = await self._journal()
         counts["erasures"] = len(erasures.entries)
         entries = [*erasures.entries.items()]
@@ -237,14 +238,6 @@ class Saving:
                 if not is_alias:  # an alias holds nothing
                     after = int(later or 0) if is_erased else int(epoch or 0) + 1
                     yield scope.tag, f"c|{after}|{int(generation or 0) + after}", job.cut_at
-
-    async def _scopes(self) -> AsyncIterator[Scope]:
-        seen: set[Scope] = set()
-        async for page in pages_of_scopes(self._client, self._store.keys, self._shared):
-            for scope in page:
-                if scope not in seen:
-                    seen.add(scope)
-                    yield scope
 
     async def _read(self, scope: Scope) -> StoredScope:
         keys = self._store.keys

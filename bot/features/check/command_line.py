@@ -171,9 +171,6 @@ def _store_address(settings: Settings) -> Iterator[str | None]:
         yield address
 
 
-TELEGRAM = "Telegram"
-"""The row of a token that Telegram knows."""
-
 _MARK_WIDTH = 7
 _STEPS = 3
 _BY_URGENCY = ("fail", "warn", "ok", "unknown")
@@ -204,7 +201,7 @@ def next_steps(rows: Sequence[Row]) -> str:
     """Return the three most useful things to do: what failed, what has a price, what is offered."""
     ordered = [row for verdict in _BY_URGENCY for row in rows if row.verdict == verdict]
     steps = [f"{row.what}: {row.advice}" for row in ordered if row.advice]
-    if is_passed(rows) and any(row.what == TELEGRAM for row in rows):
+    if is_passed(rows) and any(row.what == "Telegram" for row in rows):
         steps.insert(0, "start the bot, and write /start to it")
     lines = [f"{number}. {step}" for number, step in enumerate(steps[:_STEPS], 1)]
     return "\n".join(["Next:", *lines]) if lines else "Nothing is left to do."

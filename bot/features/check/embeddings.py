@@ -109,17 +109,16 @@ async def _compare(settings: Settings, client: RedisClient, keys: Keys) -> Rows:
         yield Row(_COMPARED, "ok", "OPENAI_EMBEDDING_MODEL=off: recall uses words alone")
         return
     fingerprint = f"{name}:{settings.openai_embedding_dimensions or 'default'} | "
-    found, conversations = np.zeros(3), 0
-    asked = 0
+    counts, conversations = np.zeros(4), 0
     async for page in pages_of_scopes(client, keys, ()):
         for scope in (each for each in page if each.is_conversation):
             stored = await _stored(client, keys, scope, fingerprint)
             if len(stored) < _MIN_MESSAGES or conversations == _MAX_CONVERSATIONS:
                 continue
-            counts = await asyncio.to_thread(_found, stored)
-            found, asked = found + counts[:3], asked + counts[3]
+            counts += await asyncio.to_thread(_found, stored)
             conversations += 1
-    yield comparison_row((found / max(asked, 1) * 100).tolist(), asked, conversations)
+    *found, asked = counts.tolist()
+    yield comparison_row([100 * each / max(asked, 1) for each in found], int(asked), conversations)
 
 
 COMPARISON = StoreProbe(_COMPARED, _compare)

@@ -19,8 +19,9 @@ from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.imports.selection import LIST, Selection, list_in, read_export, read_list, select
+from bot.features.imports.selection import LIST, READER, Selection, list_in, read_list, select
 from bot.parsing.answers import NotRead
+from bot.parsing.processes import parse
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
@@ -197,7 +198,7 @@ class Importing:
         here, content = fetched.here, fetched.content
         # In a thread, because 130,000 lines would block the loop.
         listed = await asyncio.to_thread(_facts_of, file, content, sent.sent_at)
-        answer = listed or await read_export(content)
+        answer = listed or await parse(READER, content)
         if not answer["talks"]:
             raise NotRead("nothing_to_import")
         stored = documents(here)

@@ -7,11 +7,11 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from bot.parsing.processes import Parser, parse
+from bot.parsing.processes import Parser
 from memory.documents import Section, passages
 from memory.text.tokens import TokenCounter
 
-_READER = Parser(Path(__file__).with_name("talk_reader.py"), 64 * 2**20, 24 * 2**20, 256, 10)
+READER = Parser(Path(__file__).with_name("talk_reader.py"), 64 * 2**20, 24 * 2**20, 256, 10)
 LIST = "list"
 """What a list is imported from."""
 _MAX_LIST_BYTES = 2**18
@@ -37,11 +37,6 @@ class Selection:
     beyond: int = 0  # the oldest ones, for which there is no room
     first_at: float = 0  # 0 if no talk has a date
     last_at: float = 0
-
-
-async def read_export(content: bytes) -> dict[str, Any]:
-    """Return the talks of an export; raise `NotRead`."""
-    return await parse(_READER, content)
 
 
 def list_in(content: bytes, *, is_asked: bool) -> str:

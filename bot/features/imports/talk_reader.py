@@ -182,11 +182,9 @@ def _gemini(title: str, item: dict[str, Any]) -> Messages:
 def _elements(file: _Text) -> Iterator[Any]:
     """Yield the elements of a JSON array, one at a time, so that only one is in memory."""
     decoder = json.JSONDecoder()
-    at = _BLANK.match(file.text)
-    position = at.end() if at else 0
-    if file.text[position : position + 1] != "[":
+    position = file.text.find("[") + 1
+    if file.text[:position].strip() != "[":
         raise NotRead("type")
-    position += 1
     while True:
         if at := _BLANK.match(file.text, position):
             position = at.end()

@@ -133,7 +133,7 @@ class DescribingAgent:
 
     async def _words(self, messages: Sequence[PromptMessage]) -> str:
         """Return what a model says; one that cannot see is not asked again."""
-        while self._models:
+        while True:
             try:
                 reply = await self._models[-1].complete(ModelRequest(messages))
             except ModelError as error:
@@ -142,12 +142,9 @@ class DescribingAgent:
             except Exception:  # the outer fence: a description never harms the answer
                 log.exception("picture not described")
                 return ""
-            if not reply.is_blind:
-                return reply.text
-            if len(self._models) == 1:
-                return ""
+            if not reply.is_blind or len(self._models) == 1:
+                return "" if reply.is_blind else reply.text
             self._models.pop()
-        return ""
 
 
 def _asks_what(said: str) -> bool:

@@ -125,13 +125,11 @@ class ReminderButtons:
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Open the reminder or drop it; a zone that was pressed is the person's from now on."""
         data = _DATA.fullmatch(rest)
-        if data is None:
+        reminder = await self._reminders.find(conversation, data[2]) if data else None
+        if data is None or reminder is None:
             raise NotConfirmed("unknown")
         action, id_, zone = data.groups()
         language = pressed.sender.language
-        reminder = await self._reminders.find(conversation, id_)
-        if reminder is None:
-            raise NotConfirmed("unknown")
         if reminder.person != pressed.sender.id:
             raise NotConfirmed("not_yours")
         opened: tuple[Part, ...] = (_said(self._sentences, language, "set", reminder),)
@@ -173,10 +171,11 @@ class ReminderButtons:
 
     async def _zoned(self, reminder: WorkItem) -> WorkItem:
         """Return a reminder with the person's zone if it needs one; raise `NotConfirmed`."""
-        zone = reminder.zone or await read_zone(self._scopes, reminder.person)
-        if reminder.needs_zone and not zone:
-            raise NotConfirmed("unknown")
-        return replace(reminder, zone=zone) if reminder.needs_zone else reminder
+        if not reminder.needs_zone:
+            return reminder
+        if zone := await read_zone(self._scopes, reminder.person):
+            return replace(reminder, zone=zone)
+        raise NotConfirmed("unknown")
 
     async def _open(
         self, conversation: Scope, reminder: WorkItem, language: str

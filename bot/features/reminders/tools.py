@@ -137,15 +137,15 @@ class ReminderTools(AIContextBehavior):
             due = reminder.first_due(zone or "UTC", now - slack_s)
         except UnusableTime as error:
             raise ToolError(f"{error}; now it is {self._shown(now, zone)}") from error
-        if reminder.needs_zone:
+        if asks or reminder.needs_zone:
             _add(reminder, context, open_now)
+        if reminder.needs_zone:
             return (
                 "Not set yet: their time zone is not known. A message with buttons asks them; if "
                 "they name a city instead, call again with time_zone. If they wanted nothing "
                 f"else, answer only: {QUESTION_ALONE}"
             )
         if asks:
-            _add(reminder, context, open_now)
             return (
                 f"Not set yet, for {self._shown(due, zone)}: others' words are in play, so a "
                 "message with buttons asks the person and says why. If they wanted nothing else, "
@@ -228,9 +228,8 @@ def _is_own(arguments: SetReminderArguments, reminder: WorkItem, context: AgentC
     if not message.is_first_party or added - {(reminder.text, reminder.at, reminder.rule)}:
         return False
     numbers = {int(each) for each in _NUMBER.findall(f"{arguments.at[8:13]} {arguments.cron}")}
-    for unit in _UNITS:
-        if arguments.in_minutes % unit == 0:
-            numbers.add(arguments.in_minutes // unit)
+    minutes = arguments.in_minutes
+    numbers |= {minutes // unit for unit in _UNITS if minutes % unit == 0}
     numbers |= {each - _NOON for each in numbers if _NOON < each < 2 * _NOON}
     is_said = is_own_wish(message.text, reminder.text, numbers, repeats=bool(reminder.rule))
     return is_said and not is_named(reminder.text, _untrusted_texts(context))

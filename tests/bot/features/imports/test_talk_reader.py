@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from bot.features.imports.selection import read_export
+from bot.features.imports.selection import READER
 from bot.parsing.answers import NotRead
+from bot.parsing.processes import parse
 from tests.bot.parsing.exports import chatgpt, claude, gemini, zipped
 from tests.hostile.untrusted_files import export_of
 
@@ -14,7 +15,7 @@ _MAX_MESSAGES = 60_000
 
 async def test_many_short_messages_are_counted_and_the_newest_talks_win() -> None:
     """A zip of 184 kB made an answer that took 700 MB in the bot's own process."""
-    answer = await read_export(export_of(60, 2_000, "a").content)
+    answer = await parse(READER, export_of(60, 2_000, "a").content)
     messages = sum(len(talk["messages"]) for talk in answer["talks"])
     assert _MAX_MESSAGES - 2_000 <= messages <= _MAX_MESSAGES
     assert len(answer["talks"]) + answer["beyond"] == 60
@@ -23,7 +24,7 @@ async def test_many_short_messages_are_counted_and_the_newest_talks_win() -> Non
 
 
 async def test_a_real_export_of_50_mb_is_imported() -> None:
-    answer = await read_export(export_of(640, 60, "Where is the boat? äöü " * 34).content)
+    answer = await parse(READER, export_of(640, 60, "Where is the boat? äöü " * 34).content)
     assert len(answer["talks"]) > 80
     assert len(answer["talks"]) + answer["beyond"] == 640
 
@@ -34,17 +35,17 @@ async def test_a_talk_may_stand_anywhere_in_its_file(blanks: int) -> None:
     before, after = chatgpt(("Boats", "Where?", "In Oulu."), ("Späť", "When?", "In May."))
     parts = [json.dumps(each, ensure_ascii=False).encode() for each in (before, after)]
     content = b"[" + parts[0] + b" " * blanks + b"," + parts[1] + b"]"
-    answer = await read_export(content)
+    answer = await parse(READER, content)
     assert [talk["title"] for talk in answer["talks"]] == ["Späť", "Boats"]
     for cut in (1, len(parts[1]) // 2):
         with pytest.raises(NotRead, match="damaged"):
-            await read_export(content[:-cut])
+            await parse(READER, content[:-cut])
 
 
 async def test_numbers_and_other_elements_are_passed_over() -> None:
     talk = json.dumps(claude("Boats", "Where?", "In Oulu.")[0]).encode()
     content = b"[" + b"12," * 400_000 + talk + b', 7, "x"]'
-    answer = await read_export(content)
+    answer = await parse(READER, content)
     assert [each["title"] for each in answer["talks"]] == ["Boats"]
 
 
@@ -65,7 +66,7 @@ GEMINI = gemini(
     ids=("json", "zip"),
 )
 async def test_what_was_asked_of_gemini_becomes_talks_between_pauses(content: bytes) -> None:
-    answer = await read_export(content)
+    answer = await parse(READER, content)
     assert answer["source"] == "Gemini"
     said = [[(role, text) for role, text, _ in talk["messages"]] for talk in answer["talks"]]
     assert said == [
@@ -81,6 +82,6 @@ async def test_what_was_asked_of_gemini_becomes_talks_between_pauses(content: by
 
 async def test_a_talk_with_gemini_without_a_pause_is_bounded_like_any_other() -> None:
     endless = gemini(*[("Prompted Hello", "<" * 9_000, "2025-06-02T09:00:00Z")] * 5_000)
-    talks = (await read_export(json.dumps(endless).encode()))["talks"]
+    talks = (await parse(READER, json.dumps(endless).encode()))["talks"]
     assert [len(talk["messages"]) for talk in talks] == [2_000] * 5
     assert max(len(text) for _, text, _ in talks[0]["messages"]) <= 601
