@@ -97,10 +97,8 @@ def hide_from_others() -> None:
 
 def _refuse_other_calls() -> None:
     """Let the kernel refuse all calls but `_CALLS`; do nothing if it cannot."""
-    if sys.platform != "linux":
-        return
     machines, name = list(_MACHINES), os.uname().machine
-    if name not in machines or struct.calcsize("P") != _POINTER_BYTES:
+    if sys.platform != "linux" or name not in machines or struct.calcsize("P") != _POINTER_BYTES:
         return
     calls = [numbers[machines.index(name)] for numbers in _CALLS.values()]
     refuse_at = len(calls) + 3

@@ -163,7 +163,8 @@ class Saving:
         counts: Counter[str] = Counter()
         if not is_journal_only:
             pages = pages_of_scopes(self._client, self._store.keys, self._shared)
-            scopes = dict.fromkeys([scope async for page in pages for scope in page])  # some come twice
+            # Once each, because a page may name a scope again.
+            scopes = dict.fromkeys([scope async for page in pages for scope in page])
             for scope in scopes:
                 stored = await self._read(scope)
                 if stored.has_content or stored.meta:

@@ -195,23 +195,13 @@ def test_persistence_is_judged_by_what_a_crash_loses(state: Figures, verdict: st
     assert store.persistence(state).verdict == verdict
 
 
-@pytest.mark.parametrize(("linked", "verdict"), [(None, "unknown"), (1, "fail"), (2, "ok")])
-def test_replicas_are_judged_by_what_intake_waits_for(linked: int | None, verdict: str) -> None:
-    assert store.replicas(replace(FIGURES, replicas=linked), wanted=2).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("used", "verdict"), [(79, "ok"), (80, "warn"), (99, "warn"), (100, "fail")]
-)
-def test_memory_is_judged_by_the_share_in_use(used: int, verdict: str) -> None:
-    assert store.memory(replace(FIGURES, used_bytes=used, max_bytes=100)).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("clients", "verdict"), [(1, "ok"), (17, "ok"), (18, "warn"), (20, "warn")]
-)
-def test_a_new_process_must_fit_beside_the_running_ones(clients: int, verdict: str) -> None:
-    assert store.connections(replace(FIGURES, clients=clients), ours=4).verdict == verdict
+def test_replicas_memory_and_connections_are_judged_by_what_is_left_for_us() -> None:
+    for linked, verdict in ((None, "unknown"), (1, "fail"), (2, "ok")):
+        assert store.replicas(replace(FIGURES, replicas=linked), wanted=2).verdict == verdict
+    for used, verdict in ((79, "ok"), (80, "warn"), (99, "warn"), (100, "fail")):
+        assert store.memory(replace(FIGURES, used_bytes=used, max_bytes=100)).verdict == verdict
+    for clients, verdict in ((1, "ok"), (17, "ok"), (18, "warn"), (20, "warn")):
+        assert store.connections(replace(FIGURES, clients=clients), ours=4).verdict == verdict
 
 
 @pytest.mark.parametrize(("ahead_s", "seen"), [(31, "31 s behind"), (-90, "90 s ahead of")])

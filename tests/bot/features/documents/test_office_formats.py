@@ -20,21 +20,16 @@ SHEET_XML = (
 )
 
 
-async def test_a_word_file_has_a_section_for_each_heading_and_a_line_for_each_row() -> None:
+async def test_headings_slides_and_sheets_are_sections_and_a_row_of_a_table_is_a_line() -> None:
+    """A slide has its notes, and an empty sheet is left out."""
     assert await read(word(), "docx", LIMITS) == [
         Section("Before."),
         Section("Whales\nAnimal | Tonnes\nBlue whale | 190\nAfter.", "Whales"),
     ]
-
-
-async def test_a_slide_is_a_section_with_its_title_tables_and_notes() -> None:
     assert await read(slides(), "pptx", LIMITS) == [
         Section("Hello", "slide 1"),
         Section("Whales\nThey sing.\nBlue whale | 190\nBreathe.", "slide 2: Whales"),
     ]
-
-
-async def test_a_sheet_is_a_section_and_an_empty_one_is_left_out() -> None:
     assert await read(sheets(), "xlsx", LIMITS) == [
         Section("Animal | Tonnes\nBlue whale | 190\n| True | 1.5", "sheet Animals")
     ]

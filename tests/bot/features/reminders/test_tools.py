@@ -146,14 +146,6 @@ async def test_what_the_person_says_themselves_is_set_though_a_file_is_in_the_ta
     assert [each.is_open for each in context.work.added] == [True]
 
 
-async def test_words_of_others_make_no_task_of_a_reminder(memory: Memory) -> None:
-    context = await context_of(memory, "Remind me in 1 minute to water the plants")
-    context.background = Background(window=(OF_OTHERS,))
-    said = await called(memory, context, "set_reminder", is_task=True, **IN_A_MINUTE)
-    assert said.startswith("Not set yet, for ")
-    assert [(each.is_open, each.is_first_party) for each in context.work.added] == [(False, False)]
-
-
 @pytest.mark.parametrize(("said", "wanted"), WISHES["asked"].items())
 async def test_what_a_file_may_have_said_is_asked(
     memory: Memory, said: str, wanted: dict[str, object]
@@ -162,7 +154,7 @@ async def test_what_a_file_may_have_said_is_asked(
     await store_zone(memory.scopes, ANN, "Europe/Berlin")
     context.background = Background(window=(OF_OTHERS,))
     assert (await called(memory, context, "set_reminder", **wanted)).startswith("Not set yet")
-    assert [each.is_open for each in context.work.added] == [False]
+    assert [(each.is_open, each.is_first_party) for each in context.work.added] == [(False, False)]
     assert await read_zone(memory.scopes, ANN) == "Europe/Berlin"
 
 

@@ -11,7 +11,7 @@ from bot.features.voice.probes import _spoken_answers as check_speech
 from bot.features.voice.probes import _voice_messages as check_transcription
 from bot.features.voice.servers import Speaker, Transcriber
 from bot.model.call import Usage
-from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable, NotAModel
+from bot.model.model_errors import ModelRefused, ModelUnavailable, NotAModel
 from bot.model.openai_client import ModelClient
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
@@ -35,11 +35,6 @@ from tests.servers.model_api import (
 __all__ = ["client", "script", "server"]
 
 
-@pytest.fixture
-def voice(client: ModelClient) -> Speaker:
-    return Speaker(client, "mouth", "nova")
-
-
 @pytest.mark.parametrize("ways", [["way_voice"], []])
 def test_people_are_told_to_send_voice_only_if_the_models_hear(
     memory: Memory, ways: list[str]
@@ -49,42 +44,29 @@ def test_people_are_told_to_send_voice_only_if_the_models_hear(
     assert feature(services).ways == ways
 
 
-async def test_a_sound_comes_as_the_server_made_it(voice: Speaker) -> None:
-    assert await voice.sound("Grüß Gott!") == OPUS_HEAD + "Grüß Gott!".encode()
-
-
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [(Break.HTML, NotAModel), (Break.HANG, ModelUnavailable), (ApiError(400, "no"), ModelRefused)],
-)
-async def test_a_server_that_does_not_speak_is_given_up(
-    voice: Speaker, server: ModelApiServer, fault: Break | ApiError, error: type[ModelError]
+async def test_a_sound_that_is_too_large_or_none_is_not_taken(
+    client: ModelClient, server: ModelApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    voice.timeout_s = 0.3
-    server.faults.add(fault, when=is_speech)
-    with pytest.raises(error):
+    monkeypatch.setattr(servers, "_MAX_SOUND_BYTES", 1_000)
+    voice = Speaker(client, "mouth", "nova")
+    with pytest.raises(NotAModel):
+        await voice.sound("x" * 2_000)
+    server.faults.add(Break.HTML, when=is_speech)
+    with pytest.raises(NotAModel):
         await voice.sound("Hello")
 
 
-async def test_a_sound_that_is_too_large_is_not_read_to_its_end(
-    voice: Speaker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(servers, "_MAX_SOUND_BYTES", 1_000)
-    with pytest.raises(NotAModel):
-        await voice.sound("x" * 2_000)
-
-
-async def test_characters_are_counted_also_if_the_sound_never_comes(
+async def test_a_sound_comes_as_it_was_made_and_characters_count_also_if_it_never_comes(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     reports = reports_of(client)
     voice = Speaker(client, "mouth", "nova", 1)
-    await voice.sound("Hello")
-    for fault in (Break.HANG, ApiError(400, "no")):
+    assert await voice.sound("Grüß") == OPUS_HEAD + "Grüß".encode()
+    for fault, error in ((Break.HANG, ModelUnavailable), (ApiError(400, "no"), ModelRefused)):
         server.faults.add(fault, when=is_speech)
-        with pytest.raises(ModelError):
+        with pytest.raises(error):
             await voice.sound("Hello")
-    assert [report.usage.spoken_chars for report in reports] == [5, 5, 0]
+    assert [report.usage.spoken_chars for report in reports] == [4, 5, 0]
 
 
 @pytest.mark.parametrize(
