@@ -6,7 +6,7 @@ runs the tool.
 
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from secrets import token_urlsafe
 
@@ -46,18 +46,10 @@ _UNKNOWN = (
 )
 
 
-def question_text(sentences: Sentences, language: str, asked: ToolQuestion) -> str:
-    """Return the question, as Markdown."""
-    shown = {"server": asked.server, "tool": asked.tool, "arguments": asked.arguments}
-    return sentences.text(language, "outside.ask", **shown)
-
-
-def with_question(
-    sentences: Sentences, language: str, parts: tuple[Part, ...], asker: int, asked: ToolQuestion
-) -> tuple[Part, ...]:
-    """Return the parts with the two buttons; `asker` may agree within ten minutes."""
+def question_of(asker: int, asked: ToolQuestion) -> Question:
+    """Return the question as it is stored: `asker` may agree within ten minutes."""
     about = orjson.dumps([time.time() + _VALID_S, *astuple(asked)]).decode()
-    return sentences.ask(language, parts, Question("tool", asker, about), RUN, DONT_RUN)
+    return Question("tool", asker, about)
 
 
 def asked_in(about: str) -> tuple[float, ToolQuestion]:
@@ -103,12 +95,14 @@ class AgentStep:
             finally:
                 run_s = time.time() - context.now
                 self.observe(AgentRan(context, reply, failure, run_s, load_s))
-            if question := context.tool_question:
-                reply = question_text(self.sentences, request.language, question)
+            language, sentences = request.language, self.sentences
+            if asked := context.tool_question:
+                reply = sentences.text(language, "outside.ask", **asdict(asked))
             outbox = await self._outbox(request, context, reply)
-            if question:
-                to = (request.language, outbox.parts, request.message.sender_id)
-                outbox = replace(outbox, parts=with_question(self.sentences, *to, question))
+            if asked:
+                question = question_of(request.message.sender_id, asked)
+                parts = sentences.ask(language, outbox.parts, question, RUN, DONT_RUN)
+                outbox = replace(outbox, parts=parts)
             for change in self.finishes:
                 outbox = await change(request, outbox)
             return outbox

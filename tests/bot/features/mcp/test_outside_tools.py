@@ -8,7 +8,7 @@ import unicodedata
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -44,10 +44,9 @@ from bot.features.mcp.outside_server import (
 )
 from bot.features.mcp.settings import McpServer
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, Sender
-from bot.turn.agent_step import question_text, with_question
+from bot.turn.agent_step import question_of
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, ToolCall, ToolQuestion, ToolResult
@@ -318,7 +317,7 @@ async def test_a_question_tells_texts_apart_that_look_alike(
         here = replace(visit.context, tool_question=None)
         await tool.run(tool.arguments.model_validate({"thing": text}), here)
         assert here.tool_question
-        [part] = render(question_text(SENTENCES, "en", here.tool_question))
+        [part] = render(SENTENCES.text("en", "outside.ask", **asdict(here.tool_question)))
         seen = re.sub("[\ufe0e\ufe0f\u200d]", "", part.text)
         for other, letter in zip("аеο", "aeo", strict=True):
             seen = seen.replace(other, letter)
@@ -512,9 +511,7 @@ async def test_a_connection_takes_one_slot_for_all_its_answers(
 async def test_a_yes_counts_for_10_minutes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.turn.agent_step._VALID_S", 0)
     asked = ToolQuestion("shop__order", "shop", "order", "{}")
-    [part] = with_question(SENTENCES, "en", (Part("?"),), 7, asked)
-    assert part.question
-    nonce = await memory.questions.ask(Scope.of_chat(7), "tool", 7, part.question.about)
+    nonce = await memory.questions.ask(Scope.of_chat(7), "tool", 7, question_of(7, asked).about)
     pressed = ButtonPress(5, "", 7, 0, False, 8, Sender(7, ""), "")  # noqa: FBT003
     answers = ToolButtons(memory, SENTENCES)
     for press in (answers.agree, answers.refuse):
