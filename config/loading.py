@@ -1,4 +1,4 @@
-"""Reads the settings and describes them: refusals that name a variable, and tables for READMEs.
+"""Reads the settings, and says what each takes: a refusal names the variable.
 
 It also finds variables that are probably misspelt settings, because nothing else would report them,
 and reads the settings again while the bot runs: a few of them take effect at once. Code that uses
@@ -8,7 +8,7 @@ Nothing here shows a value: it may be a secret.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import chain
@@ -19,7 +19,6 @@ from annotated_types import Ge, Le
 from dotenv import dotenv_values
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from config import values
 from config.settings import Settings
@@ -87,22 +86,6 @@ def _secrets_in(value: object) -> Iterator[SecretStr]:
         yield from _secrets_in(tuple(getattr(value, each.name) for each in fields(value)))
 
 
-def settings_table(names: Collection[str] = (), kind: type[Settings] = Settings) -> str:
-    """Return a Markdown table in the order of the class: all settings, or those of `names`."""
-    rows = [("variable", "default", "allowed", "meaning"), ("---", "---", "---", "---")]
-    for name, field in kind.model_fields.items():
-        if names and name not in names:
-            continue
-        default = field.default
-        if default is PydanticUndefined or default in (None, (), frozenset()):
-            shown = ""
-        else:
-            words = default if isinstance(default, tuple) else (default,)
-            shown = f"`{' '.join(map(str, words))}`"
-        rows.append((f"`{name.upper()}`", shown, _allowed(field), field.description or ""))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
 def _refusal(
     kind: type[Settings], location: tuple[int | str, ...], context: Mapping[str, object]
 ) -> str:
@@ -111,10 +94,11 @@ def _refusal(
     name = str(location[0])
     error = context.get("error")
     why = f": {error}" if isinstance(error, values.UnreadableSetting) else ""
-    return f"{name.upper()} takes {_allowed(kind.model_fields[name])}{why}"
+    return f"{name.upper()} takes {allowed(kind.model_fields[name])}{why}"
 
 
-def _allowed(field: FieldInfo) -> str:
+def allowed(field: FieldInfo) -> str:
+    """Return which values a setting takes, as a table and a refusal say it."""
     marks = [*field.metadata]
     for part in get_args(field.annotation):
         marks += getattr(part, "__metadata__", ())
