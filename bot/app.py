@@ -164,6 +164,7 @@ class App:
             if self._intake is None:
                 raise NotAccepted
             await self._intake.accept(raw, after_refusal=after_refusal)
+            self._health.last_update_at = self._health.clock()
             outcome = "accepted"
         finally:
             self._observe(UpdateHandled(outcome))
@@ -222,19 +223,16 @@ class App:
     def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:
         """Build the intake, and return what Telegram is told."""
         settings, memory, features = self._settings, services.memory, services.features
-        serves, note_refused = services.admission.serves, self._health.refused_a_field
         names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
-        reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
+        reader = UpdateReader(services.me(), names, services.admission.serves, file_commands)
         backpressure = Backpressure(memory.client, memory.keys)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(
             buttons.press, services.edits.take, memory.mailbox, services.chat, acts
         )
         ballast = memory.capacity.ballast
-        self._intake = Intake(
-            reader.read, memory.mailbox, immediate.act, ballast, backpressure, self._health
-        )
+        self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
         menu = menus(services.sentences, commands.listed, settings.admin_user_ids)
         ways = [way for each in features for way in each.ways]
         return SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))

@@ -36,7 +36,6 @@ class TelegramHealth:
     last_update_at: float | None = None
     standby: bool = False  # another process polls
     last_error: str = ""  # class of the failure that is being retried
-    unreadable_updates: int = 0
     webhook_error: str = ""  # Telegram's own text about its last failed delivery
     webhook_error_at: float | None = None
 
@@ -49,11 +48,6 @@ class TelegramHealth:
         if self.identity is None:
             raise NotAccepted
         return self.identity
-
-    def refused_a_field(self) -> None:
-        """Count a message of which the library refused a field: its rest was read."""
-        self.unreadable_updates += 1
-        log.warning("update partly unreadable", look_at="a newer python-telegram-bot")
 
 
 class Backoff:

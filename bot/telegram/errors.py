@@ -11,7 +11,7 @@
     ├── WebhookTaken              a webhook receives the updates, and we may not delete it
     └── BadToken                  401 or 404: Telegram does not know this token
     DeliveryError                 an update could not be handed on
-    ├── UnreadableUpdate          it is not as the Bot API describes it: counted and skipped
+    ├── UnreadableUpdate          it is not as the Bot API describes it: it is skipped
     └── NotAccepted               it could not be stored: Telegram keeps it and delivers it again
         ├── IntakeClosed          messages must wait, commands and buttons are still accepted
         └── RefusedByStore        the store will never take it as it is, unless somebody mends a key

@@ -17,7 +17,6 @@ from typing import Protocol
 
 import structlog
 
-from bot.telegram.connection import TelegramHealth
 from bot.telegram.edits import edited_entry
 from bot.telegram.errors import (
     DECLINED,
@@ -113,7 +112,6 @@ class Intake:
     act_immediately: ActImmediately
     ballast: Ballast
     backpressure: Backpressure
-    health: TelegramHealth = field(default_factory=TelegramHealth)
     _running: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -122,12 +120,11 @@ class Intake:
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Store an update or act on it, as `Accept` says.
 
-        An unreadable update is counted and skipped, because Telegram would deliver it for ever.
+        An unreadable update is skipped, because Telegram would deliver it for ever.
         """
         try:
             update = self.read(raw)
         except UnreadableUpdate as error:
-            self.health.unreadable_updates += 1
             log.warning("update unreadable", update=error.update_id)
             update = Ignored(error.update_id or 0, "unreadable")
         if after_refusal and _is_message(update):
@@ -149,7 +146,6 @@ class Intake:
             raise (RefusedByStore if isinstance(error, StoreRefused) else NotAccepted) from error
         finally:
             self._running -= 1
-        self.health.last_update_at = self.health.clock()
 
     async def _take(self, update: Update) -> None:
         match update:

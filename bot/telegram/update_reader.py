@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
+import structlog
 import telegram
 from telegram.constants import ChatType, ReactionEmoji
 
@@ -52,6 +53,8 @@ from bot.telegram.updates import (
     read_sender,
 )
 
+log = structlog.get_logger(__name__)
+
 _MAX_ID = 2**63
 _MAX_ALBUM_DIGITS = 20
 _NUMBERS = (
@@ -79,16 +82,11 @@ Serves = Callable[[int, int], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateReader:
-    """Decides what an update means to this bot.
-
-    `commands` are our commands in lower case, without slash. `note_refused` is called for a message
-    or press of which the library refused a field.
-    """
+    """Decides what an update means to this bot; `commands` are in lower case, without slash."""
 
     me: BotIdentity
     commands: frozenset[str]
     serves: Serves
-    note_refused: Callable[[], None] = lambda: None
     file_commands: frozenset[str] = frozenset()
 
     def read(self, raw: Mapping[str, object]) -> Update:
@@ -104,7 +102,7 @@ class UpdateReader:
             except NONSENSE:
                 # The original error's text may quote a person.
                 raise UnreadableUpdate(update_id) from None
-            self.note_refused()
+            log.warning("update partly unreadable", look_at="a newer python-telegram-bot")
         message = update.message if isinstance(update, Stranger | AlbumPart) else update
         ids = [getattr(message, name, 0) for name in _NUMBERS]
         if isinstance(message, IncomingMessage | ButtonPress | ThumbsDown):

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from tests.acceptance.pages import readiness, wait_until_ready
+from tests.acceptance.pages import page, readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
@@ -114,6 +115,8 @@ async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
     await rig.telegram.start()
     assert (await chat.wait_for_reply(after=said)).text == "All right."
     await wait_until_ready(rig)
+    async with httpx2.AsyncClient(trust_env=False) as web:
+        assert (await web.get(page(rig, "/readyz"))).json()["last_update_s_ago"] < 600
 
 
 @pytest.mark.either_way

@@ -196,13 +196,11 @@ async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: R
 
 
 @pytest.mark.parametrize("pressed", [{}, {"chat": {"id": 7}}, {"chat": 7, "draft_id": 1}, "?"])
-async def test_an_unreadable_update_is_counted_and_skipped(
-    store: RedisClient, pressed: object
-) -> None:
+async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: object) -> None:
     buttons = Buttons()
     intake = intake_on(store, buttons)
     await intake.accept({"update_id": 2, "stopped_message_generation": pressed})
-    assert (intake.health.unreadable_updates, buttons.pressed) == (1, [])
+    assert buttons.pressed == []
 
 
 async def test_a_button_press_is_acted_on_at_once_and_other_talk_is_not_stored(
@@ -235,9 +233,7 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
     intake = intake_on(store, buttons)
     with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"))
-    assert not intake.health.last_update_at
     await intake.accept(raw.pressed())
-    assert intake.health.last_update_at
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 
@@ -372,17 +368,11 @@ async def test_backpressure_is_high_beyond_the_bound_and_ends_when_it_falls(
     await wake(store, 2)
     assert await backpressure.is_high() is False
     await wake(store, 1)
+    trips = store.round_trips
     assert await backpressure.is_high() is False
+    assert store.round_trips == trips, "one check serves a second"
     clock[0] += 1
     assert await backpressure.is_high() is True
     await store.call("DEL", KEYS.ready_queue)
     clock[0] += 1
     assert await backpressure.is_high() is False
-
-
-async def test_one_check_serves_a_second(store: RedisClient) -> None:
-    backpressure = Backpressure(store, KEYS, max_pending=2, now=lambda: 100.0)
-    trips = store.round_trips
-    for _ in range(50):
-        await backpressure.is_high()
-    assert store.round_trips - trips == 1

@@ -4,10 +4,10 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.message_content import HEIC_TYPES
-from bot.telegram.update_reader import UpdateReader
 from bot.telegram.updates import (
     ButtonPress,
     ChatMigration,
@@ -25,7 +25,6 @@ from tests.bot.telegram.raw import (
     COMMANDS,
     FILE,
     GROUP,
-    ME,
     OTHER_BOT,
     PHOTO,
     PRIVATE,
@@ -88,10 +87,9 @@ def test_a_press_is_read_although_the_library_refuses_a_field(chat: dict[str, ob
     assert whole.topic_id == 3
     news = said("sure?", US, chat={**chat, "photo": {"small": 1}}, poll={"id": "1"}, **topic)
     person = {name: value for name, value in ANNA.items() if name != "is_bot"}
-    refused: list[bool] = []
-    reader = UpdateReader(ME, COMMANDS, lambda *_: True, lambda: refused.append(True))
-    assert reader.read(pressed(message=news)) == whole
-    assert refused == [True]
+    with capture_logs() as logs:
+        assert press(pressed(message=news)) == whole
+    assert [each["event"] for each in logs] == ["update partly unreadable"]
     assert press(pressed(message=news, **{"from": person})) == whole
 
 
@@ -101,11 +99,7 @@ def test_words_whose_origin_cannot_be_read_are_not_the_senders_own() -> None:
 
 
 def test_a_private_message_of_which_nothing_can_be_read_is_answered() -> None:
-    refused: list[bool] = []
-    reader = UpdateReader(ME, COMMANDS, lambda *_: True, lambda: refused.append(True))
-    unread = reader.read(message(poll={"id": "1"}))
-    assert isinstance(unread, IncomingMessage)
-    assert refused == [True]
+    unread = inbound(message(poll={"id": "1"}))
     assert (unread.kind, unread.text) == ("unsupported", "other")
     with pytest.raises(UnreadableUpdate):
         read(message(poll={"id": "1"}, chat=GROUP))
