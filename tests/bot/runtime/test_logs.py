@@ -12,8 +12,6 @@ import httpx2
 import orjson
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bot.runtime.logs import Redaction, configure_logs
 
@@ -84,10 +82,10 @@ def test_secrets_are_removed_everywhere(
 ) -> None:
     configure("info")
     address = f"http://telegram/bot{TOKEN}/getMe"
-    log(f"calling {address}", url=httpx2.URL(address), nested={"a": [(TOKEN,)]}, key=TOKEN)
+    log(f"calling {address}", url=httpx2.URL(address), nested={TOKEN: [(TOKEN,)]}, key=TOKEN)
     out = capsys.readouterr().out
     assert TOKEN not in out
-    assert out.count("[secret]") == 4
+    assert out.count("[secret]") == 5
 
 
 def test_a_secret_that_json_escapes_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,20 +164,6 @@ def test_a_secret_inside_another_leaves_no_rest_and_no_other_value_is_changed() 
     assert too_short(None, "", {"event": "1234"}) == {"event": "1234"}
     values = {"n": 3, "s": 0.5, "yes": True, "none": None}
     assert Redaction(SECRETS)(None, "", dict(values)) == values
-
-
-WITH_SECRET = st.text(st.characters(codec="utf-8")).map(lambda text: f"{text}{TOKEN}{text}")
-
-
-@given(
-    st.recursive(
-        WITH_SECRET,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WITH_SECRET, inner, max_size=3),
-    )
-)
-def test_a_secret_in_a_nested_value_is_removed(value: object) -> None:
-    clean = Redaction([TOKEN])(None, "", {"event": "x", "value": value})
-    assert TOKEN not in repr(clean)
 
 
 class Terminal(io.StringIO):

@@ -150,7 +150,8 @@ async def test_parts_are_sent_in_order_and_all_but_one_are_marked(deliver: Deliv
 
 
 async def test_the_next_worker_begins_with_the_part_in_doubt(deliver: Delivering) -> None:
-    delivery = await deliver(ONE, TWO, THREE, start=1, sent=(90,))
+    """It is sent plain, as the parts before it, also if a rich message may replace them."""
+    delivery = await deliver(ONE, TWO, THREE, start=1, sent=(90,), rich_parts=2)
     assert deliver.telegram.texts == ["two", "three"]
     assert deliver.marks.log == [(2, (90, 100))]
     assert delivery.sent == (90, 100, 101)
@@ -228,28 +229,10 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     assert deliver.telegram.sent[0][1].is_rich
 
 
-async def test_a_former_reply_is_replaced_by_plain_parts(deliver: Delivering) -> None:
-    await deliver(ONE, TWO, rich_parts=2, replaces=(20, 21))
-    assert [part.text for *_, part in deliver.telegram.edited] == ["one", "two"]
-    assert deliver.telegram.sent == []
-
-
-async def test_after_a_crash_plain_parts_that_were_begun_are_continued(deliver: Delivering) -> None:
-    await deliver(ONE, TWO, THREE, start=1, sent=(90,), rich_parts=2)
-    assert deliver.telegram.texts == ["two", "three"]
-
-
 async def test_a_part_waits_for_its_permit_and_is_marked_each_time(deliver: Delivering) -> None:
     deliver.telegram.waits_s = [1.5, 0.1]
     assert (await deliver(ONE)).outcome == "delivered"
     assert (deliver.pauses, deliver.marks.log) == ([1.5, 0.1], [(0, ()), (0, ())])
-
-
-async def test_a_part_erased_while_it_waits_for_its_permit_is_not_sent(deliver: Delivering) -> None:
-    deliver.telegram.waits_s, deliver.marks.refused_from = [1.5], 1
-    with pytest.raises(LeaseLost):
-        await deliver(ONE)
-    assert deliver.telegram.sent == []
 
 
 async def test_a_turn_whose_permit_comes_late_is_parked_until_then(deliver: Delivering) -> None:
@@ -322,12 +305,16 @@ async def test_a_part_is_marked_again_after_a_flood_wait(deliver: Delivering) ->
     assert deliver.marks.log == [(1, (100,)), (1, (100,))]
 
 
-async def test_nothing_is_sent_if_the_turn_is_refused_after_a_wait(deliver: Delivering) -> None:
-    deliver.telegram.answers = [FloodWait(3)]
+@pytest.mark.parametrize(("permit_s", "texts"), [([1.5], []), ([], ["one"])])
+async def test_nothing_is_sent_if_the_turn_is_refused_after_a_wait(
+    deliver: Delivering, permit_s: list[float | FloodWait], texts: list[str]
+) -> None:
+    """The wait for a permit of ours, or one that Telegram asks for."""
+    deliver.telegram.waits_s, deliver.telegram.answers = permit_s, [FloodWait(3)]
     deliver.marks.refused_from = 1
     with pytest.raises(LeaseLost):
         await deliver(ONE)
-    assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], [])
+    assert (deliver.telegram.texts, deliver.telegram.deleted) == (texts, [])
 
 
 @pytest.mark.parametrize(
@@ -504,8 +491,8 @@ async def _refused() -> None:
     raise LeaseLost("c:7:0")
 
 
-async def test_a_reply_replaces_the_former_one_in_place(deliver: Delivering) -> None:
-    delivery = await deliver(ONE, TWO, THREE, replaces=(20, 21))
+async def test_a_reply_replaces_the_former_one_in_place_by_plain_parts(deliver: Delivering) -> None:
+    delivery = await deliver(ONE, TWO, THREE, rich_parts=3, replaces=(20, 21))
     telegram = deliver.telegram
     assert [(id_, part.text) for _, id_, part in telegram.edited] == [(20, "one"), (21, "two")]
     assert telegram.texts == ["three"]
