@@ -35,7 +35,7 @@ _PAGE_OF_MESSAGES = 200
 _LONG_BYTES = 2**21
 """A conversation that takes more memory is read alone: others as long wait."""
 _MAX_UNINDEXED = 5_000
-"""A long conversation of which more is `unindexed` is indexed before its next page is read."""
+"""A long conversation with more entries `unindexed` is indexed before its next page is read."""
 _MAX_SENT = 64
 """Of a longer field only a digest is sent with a write, to see whether it has changed."""
 _FIRST_CONTENT = 2
@@ -67,7 +67,7 @@ class Scopes:
         default_factory=partial(defaultdict, asyncio.Event), init=False
     )
     _erased_until: bytes = field(default=b"-", init=False)
-    _server: str = field(default="", init=False)  # the run of the server that was read from
+    _server: str = field(default="", init=False)  # `run_id` of the server that was seen last
     _sizes: dict[Scope, int] = field(default_factory=dict, init=False)
     _bytes: int = field(default=0, init=False)
 
@@ -97,15 +97,15 @@ class Scopes:
             self._erased_until = b"(" + noted[-1][0]
 
     async def drop_lost(self) -> None:
-        """Drop all that is cached once another server answers, or it was restarted.
+        """Drop the whole cache if the server was restarted or replaced; raise `StoreError`.
 
-        It may have lost the newest of what was read here, and then it gives its numbers to others.
-        Of a Cluster one node is looked at. Raise `StoreError`.
+        The server may lack the newest entries that we have read, and give their numbers to other
+        entries. In a Cluster only one node is checked.
         """
         server = (await self.store.client.info("server")).get("run_id", "")
         if self._server not in ("", server):
             for scope, lost in list(self.held.items()):
-                lost.is_lost = True  # a turn that runs has it, and would put it back
+                lost.is_lost = True  # a running turn still has it, and must not put it back
                 self.drop(scope)
         self._server = server
 
@@ -209,7 +209,7 @@ class Scopes:
                 messages.add(page)
                 messages.shorten()
                 is_whole = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
-                # If it is too long, most of it would be indexed and then dropped.
+                # If messages were dropped already, most of an index would be dropped, too.
                 has_all = messages.count == len(messages.messages)
                 is_much = has_all and messages.unindexed > _MAX_UNINDEXED
                 if is_long and (is_whole or is_much):
@@ -337,20 +337,24 @@ class Scopes:
         }
         if message := revision.rewritten:
             wanted["rewritten"] = {"seq": message.seq, **stored_fields(message)}
+        is_waiting = True
         if revision.entry:
             contents += revision.entry
             wanted["entry"] = len(contents)
-        is_noted = await self._note(scope_memory, revision)
+            mailbox = self.store.keys.scope(scope).mailbox
+            score = await self.store.client.call("ZSCORE", mailbox, revision.entry[0])
+            is_waiting = score is not None  # else the revision is refused, or a repeat
+        is_noted = not is_waiting or await self._note(scope_memory, revision)
         answer = orjson.loads(await self.store.run("revise", scope, wanted, *contents))
         self.drop(scope)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
         if answer["outcome"] != "done":
             raise NotWritten(answer["outcome"])
-        # If Redis was too full for the note, the erasure has made room for it.
+        await self.store.tell_erased(scope)
+        # If Redis was too full for the note, the erasure may have made room for it.
         if not is_noted and not await self._note(scope_memory, revision):
             raise StoreFull("the journal of erasures has no space")
-        await self.store.tell_erased(scope)
         return Receipt.of(answer["counts"])
 
     async def wipe(
@@ -391,10 +395,6 @@ class Scopes:
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision erases; return false if Redis is full."""
         scope, after = scope_memory.scope, int(scope_memory.version[1] or 0) + 1
-        if revision.entry:
-            mailbox = self.store.keys.scope(scope).mailbox
-            if await self.store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
-                return True  # nothing will be erased: the revision is refused, or a repeat
         rewritten = [revision.rewritten.seq] if revision.rewritten else []
         taken = [*revision.messages, *rewritten], revision.records, revision.removed
         return await self.store.journal.note_parts(scope, after, taken)

@@ -179,3 +179,17 @@ async def test_new_words_are_learned_not_deleted_ones(memory: Memory, *, is_pers
     assert CANARY not in model.asked[-1][1]
     scope = ANNS if is_personal else HERE
     assert "Has a cat." in [fact.text for fact in (await memory.scopes.read(scope)).facts]
+
+
+async def test_what_a_full_redis_cannot_note_is_noted_after_the_erasure(memory: Memory) -> None:
+    await talk(memory, "I like tea.", f"I have a {CANARY}. " + "Yes. " * 40_000)
+    await memory.store.journal.note_work(HERE, "first")
+    _, change = await asking(memory)
+    used = int((await memory.client.info("memory"))["used_memory"])
+    await memory.client.call("CONFIG SET", "maxmemory", used - 50_000)
+    try:
+        await memory.forgetting.take_out(HERE, [3, 4], change)
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    [newest] = await memory.client.call("ZRANGE", memory.keys.erasures, -1, -1)
+    assert b"|e|1|3-4|" in newest
