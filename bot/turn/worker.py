@@ -9,7 +9,7 @@ as slots and permits allow.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -157,7 +157,7 @@ class TurnWorker:
         store answers; a stopped one then still knows what was shown. The second time, and in a
         later attempt, `StoreUnavailable` is raised, and the turn waits until its lease ends.
         """
-        conversation, resumed = Scope(wake_up.tag), dict[str, OpenTurn]()
+        conversation, resumed = Scope(wake_up.tag), None
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
         with self.turns.signals.heard(conversation) as signal:
             while True:
@@ -170,9 +170,9 @@ class TurnWorker:
                         try:
                             step = await self._run(opened, wake_up, signal)
                         except StoreUnavailable:
-                            if opened.id in resumed or opened.attempts > 1:
+                            if (resumed and opened.id == resumed.id) or opened.attempts > 1:
                                 raise  # its lease ends, so the attempt counts
-                            resumed[opened.id] = opened
+                            resumed = opened
                             step = await self._hand_over_after_outage(opened)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
@@ -302,7 +302,6 @@ class TurnWorker:
 
         Raise `LeaseLost` once it is gone, and `Interrupted` once the run has to end.
         """
-        now = asyncio.get_running_loop().time
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.turns.lease_s / RENEWALS):
@@ -316,14 +315,15 @@ class TurnWorker:
                     raise  # nothing was shown while we asked, so the answer holds
                 signal.set()  # the first part was shown: ask again, the answer may be another now
             except StoreError:
-                if now() - opened.run.renewed_at > self.turns.lease_s:
+                if asyncio.get_running_loop().time() - opened.run.renewed_at > self.turns.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None
 
 
-def _with_shown(step: Next, resumed: Mapping[str, OpenTurn]) -> Next:
-    """Return a stopped turn with what its earlier run had shown, unless something was erased."""
-    before = resumed.get(step.id) if isinstance(step, OpenTurn) and step.is_stopped else None
-    if isinstance(step, NoTurn) or not before or before.loaded.version != step.loaded.version:
+def _with_shown(step: Next, before: OpenTurn | None) -> Next:
+    """Return a stopped turn with what its run `before` had shown, unless something was erased."""
+    if isinstance(step, NoTurn) or before is None or not step.is_stopped:
+        return step
+    if (step.id, step.loaded.version) != (before.id, before.loaded.version):
         return step
     before.run.is_giving_back, before.run.renewed_at = False, step.run.renewed_at
     return replace(step, run=before.run)

@@ -57,14 +57,12 @@ class Progress:
 
     def watermark(self, behavior: LearningBehavior) -> int:
         """Return the sequence up to which a behavior has learned."""
-        target = self.target(behavior)
-        return target.watermark(learner_in(target.scope, behavior.name, self.here))
+        return self.target(behavior).watermark(self._learner(behavior))
 
     def failures(self, behavior: LearningBehavior) -> Failures:
         """Return how often its part was bad in a row, and when to ask for it again."""
-        target = self.target(behavior)
-        learner = learner_in(target.scope, behavior.name, self.here)
-        return target.get(Failures, learner) or Failures(learner)
+        learner = self._learner(behavior)
+        return self.target(behavior).get(Failures, learner) or Failures(learner)
 
     def state(self, behavior: LearningBehavior) -> BehaviorState:
         """Return the state of an operator's behavior, an empty one at first."""
@@ -73,8 +71,7 @@ class Progress:
 
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""
-        target = self.target(behavior)
-        learner = learner_in(target.scope, behavior.name, self.here)
+        target, learner = self.target(behavior), self._learner(behavior)
         fields: list[Field] = [Watermark(learner, learned_up_to)]
         if self.failures(behavior).count:
             fields.append(Failures(learner))
@@ -94,6 +91,9 @@ class Progress:
         again_at = self.now + pause_after(failures.count)
         more = replace(failures, count=failures.count + 1, again_at=again_at, feedback=feedback)
         return Write(fields=[more], learned_from=self.here)
+
+    def _learner(self, behavior: LearningBehavior) -> str:
+        return learner_in(self.target(behavior).scope, behavior.name, self.here)
 
 
 def pause_after(failures: int) -> float:
