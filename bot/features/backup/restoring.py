@@ -32,7 +32,7 @@ from memory.work.item import WorkItem
 from memory.work.items import look_at
 
 _STAGED_S = 120
-"""If a restore dies, what it has staged expires after this time: no erasure finds it."""
+"""What a restore has staged expires this long after its last write: no erasure looks there."""
 _PAGE = 100
 _KINDS = {"scope", *STREAMS, "scope_end", "journal", "access", "end"}
 _JOURNAL = TypeAdapter(tuple[dict[str, str], dict[str, float]])
@@ -41,17 +41,17 @@ _ACCESS = TypeAdapter(dict[str, dict[_Id, str]])
 
 Outcome = Literal["restored", "done", "kept", "forgotten", "expired"]
 """What became of a scope. `done`: an earlier run has restored it from this file. `kept`: it has
-content of its own, or was cleared since. `forgotten`: all of it was erased since. `expired`: nobody
-has written there for so long that it would have been forgotten by now."""
+content of its own, or was cleared since. `forgotten`: all of it was erased since. `expired`: its
+time to live has passed since the backup, or the backup is older than the time to live here."""
 
 
 @dataclass(slots=True)
 class Contents:
-    """What all files hold together; of their scopes only how many."""
+    """What all files hold together: journals, access list, and the number of scopes."""
 
     scopes: int = 0
     journals: Erasures = field(default_factory=lambda: Erasures({}, {}))
-    # By person: a part of the access list, and what it has of them. The newest file counts.
+    # By person: a part of the access list, and the value there. The newest file counts.
     access: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -104,7 +104,7 @@ class Restoring:
             if mark != self._mark:
                 self._erasures, self._mark = await read_journal(self._store), mark
             now = await self._client.server_time()
-            # Also what never expires, because the journal does not reach back further.
+            # What never expires has this limit, too: the journal keeps erasures only for so long.
             left_s = min(stored.ttl_s or inf, self._store.ttl_s) - (now - stored.read_at)
             if left_s <= 0:
                 return "expired"
@@ -125,7 +125,7 @@ class Restoring:
                 "backup": backup,
                 "epoch": (epoch or b"0").decode(),
                 "erasure": (erasure or b"0").decode(),
-                "ttl_ms": round(left_s * 1000) if stored.ttl_s else 0,
+                "ttl_ms": max(1, round(left_s * 1000)) if stored.ttl_s else 0,
             }
             outcome = await self._put(scope, left, request)
             if outcome != "changed":
@@ -157,7 +157,7 @@ class Restoring:
         return outcome
 
     async def _finish(self, scope: Scope, left: StoredScope) -> None:
-        """Write what may be missing after a scope was moved: its run may have died behind that."""
+        """Write what follows the move of a scope; an earlier restore may have died before this."""
         keys = self._store.keys
         # A worker that looked too early may have removed an item from the index.
         commands = self._indexed(scope, left)
@@ -186,7 +186,7 @@ class Restoring:
 
 
 def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: bool) -> Contents:
-    """Read all files, the newest first, to their ends before anything is written.
+    """Read all files to their ends before anything is written; `readers` come newest first.
 
     Raise `BackupRefused`. `is_other_bot`: files of another bot are allowed.
     """
@@ -218,7 +218,7 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
 
 
 def _check(record: FileRecord, rest: Iterator[FileRecord], contents: Contents) -> None:
-    """Read a record as a restore does, so that it cannot fail later; raise what that raises."""
+    """Read a record as a restore does, which then finds no damaged one; raise what that raises."""
     match record["kind"]:
         case "scope":
             contents.scopes += 1
