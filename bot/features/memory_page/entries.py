@@ -66,6 +66,17 @@ class Looked(Field):
     without = never_erased
 
 
+@dataclass(frozen=True, slots=True)
+class _Excerpt:
+    """The passage of a text that has a word; found once it is shown, as it takes 1 ms."""
+
+    text: str
+    word: str
+
+    def __str__(self) -> str:
+        return one_line(relevant_excerpt(self.text, self.word, _LINE_UNITS, utf16_length))
+
+
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
@@ -91,8 +102,8 @@ class MemoryEntries:
         if self.word:
             found = await in_turns(self._facts(language, facts, here, ()))
             found += await in_turns(self._synopses(language, here))
-            imported = await in_turns(self._imported(language, here), at_once=5)
-            found = [*(replace(each, group="") for each in found), *imported]
+            found = [replace(each, group="") for each in found]
+            found += await in_turns(self._imported(language, here))
             return ListContent("memory.found", found)
         history = await ChatHistory.read(self._histories, conversation)
         theirs = (m for m in history.messages[-_MAX_READ:] if m.is_first_party and m.sender_id)
@@ -238,9 +249,8 @@ class MemoryEntries:
         for chunk in reversed(here.of_kind(Chunk)):
             file = files.get(chunk.document)
             if file and file.imported_from and word in chunk.text.casefold():
-                text = relevant_excerpt(chunk.text, self.word, _LINE_UNITS, utf16_length)
                 day = self.sentences.day(language, chunk.said_at or file.added_at)
-                values = {"name": one_line(text), "date": day}
+                values = {"name": _Excerpt(chunk.text, self.word), "date": day}
                 key, group = "memory.document", "memory.imported"
                 yield ListEntry(f"c{chunk.id}", key, values, without=ASK, group=group)
 

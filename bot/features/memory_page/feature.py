@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 _FOUND, _MAX_WORD_BYTES = "=", 32
 """Begins the word of a search in callback data, and how much of a word fits there."""
 
+_ON_ENTRIES: Mapping[str, str] = {ASK: "buttons.change_entry"}
 _WORDS = ("off", "on", "quiet", *MODES)
 _MARKS = {"hide marks": True, "show marks": False}
 
@@ -37,58 +38,47 @@ _MARKS = {"hide marks": True, "show marks": False}
 def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, access, sentences = services.memory, services.access, services.sentences
-    shown = MemoryList(
-        MemoryEntries(services),
-        MemoryDeletion(memory),
-        services.edits,
-        MemorySettings(memory, access, sentences, services.features),
-        access,
-    )
-    return Feature(name="memory_page", commands=(shown.command,))
+    settings = MemorySettings(memory, access, sentences, services.features)
+    entries, deletion = MemoryEntries(services), MemoryDeletion(memory)
+    shown = MemoryList(entries, deletion, services.edits, settings, access)
+    buttons = {shown.verb: shown.press}
+    command = BotCommand("memory", shown.answer, buttons=buttons, takes=ANYTHING, section="memory")
+    return Feature(name="memory_page", commands=(command,))
 
 
+@dataclass(slots=True, eq=False)
 class MemoryList:
     """Shows, edits and deletes memories."""
 
-    verb = "mem"
-    actions: Mapping[str, str] = {ASK: "buttons.change_entry"}
+    actions = _ON_ENTRIES
 
-    def __init__(
-        self,
-        entries: MemoryEntries,
-        deletion: MemoryDeletion,
-        edits: FactEdits,
-        settings: "MemorySettings",
-        access: Access,
-    ) -> None:
-        self._entries = entries
-        self._deletion = deletion
-        self._edits = edits
-        self._settings = settings
-        self._sentences = entries.sentences
-        self._access = access
-        self._list = PagedList(self, self._sentences)
-        self.command = BotCommand(
-            "memory", self.answer, buttons={self.verb: self.press}, takes=ANYTHING, section="memory"
-        )
-        if entries.word:
-            self.verb = f"{self.verb}:{_FOUND}{entries.word}"
+    entries: MemoryEntries
+    deletion: MemoryDeletion
+    edits: FactEdits
+    settings: "MemorySettings"
+    access: Access
+    verb: str = "mem"
+
+    @property
+    def paged(self) -> PagedList:
+        """Shows it a page at a time."""
+        return PagedList(self, self.entries.sentences)
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Show the list; with an argument, change a setting or search for the word."""
         word = " ".join(asked.text.split())
-        said, settings = word.lower(), self._settings.words
-        if meant := next((w for w in (said, self._sentences.meaning(said)) if w in settings), ""):
-            return await self._settings.answer(replace(asked, text=meant), conversation)
+        meanings = word.lower(), self.entries.sentences.meaning(word.lower())
+        if meant := next((each for each in meanings if each in self.settings.words), ""):
+            return await self.settings.answer(replace(asked, text=meant), conversation)
         if word:
             word = word.encode()[:_MAX_WORD_BYTES].decode(errors="ignore").strip()
-            return await PagedList(self._found(word), self._sentences).show(asked, conversation)
-        await self._entries.look(conversation, asked.update_id)
-        return await self._list.show(asked, conversation)
+            return await self._found(word).paged.show(asked, conversation)
+        await self.entries.look(conversation, asked.update_id)
+        return await self.paged.show(asked, conversation)
 
     def _found(self, word: str) -> "MemoryList":
-        entries = MemoryEntries(self._entries.services, word)
-        return MemoryList(entries, self._deletion, self._edits, self._settings, self._access)
+        entries = MemoryEntries(self.entries.services, word)
+        return replace(self, entries=entries, verb=f"{self.verb}:{_FOUND}{word}")
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list; the question for a new wording comes below it."""
@@ -96,42 +86,42 @@ class MemoryList:
             word, _, rest = rest.removeprefix(_FOUND).rpartition(":")
             return await self._found(word).press(pressed, conversation, rest)
         if not rest.startswith(EDIT):
-            return await self._list.press(pressed, conversation, rest)
+            return await self.paged.press(pressed, conversation, rest)
         code, _, page = rest.removeprefix(EDIT).partition(".")
-        shown = await self._list.press(pressed, conversation, f"{PAGE}.{page}")
+        shown = await self.paged.press(pressed, conversation, f"{PAGE}.{page}")
         await self.check(pressed, conversation, code)
-        await self._edits.ask(pressed, conversation, fact_id(code))
+        await self.edits.ask(pressed, conversation, fact_id(code))
         return shown
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return what is remembered; if a word is nearly one of ours, name that, too."""
-        found, word = await self._entries.content(language, conversation), self._entries.word
-        near = nearest(word.lower(), self._settings.words)
+        found, word = await self.entries.content(language, conversation), self.entries.word
+        near = nearest(word.lower(), self.settings.words)
         if word and (near or not found.entries):
             key = "arguments.did_you_mean" if near else "memory.not_found"
             values = {"command": "memory", "word": near, "said": word}
-            return replace(found, above=[self._sentences.text(language, key, **values)])
+            return replace(found, above=[self.entries.sentences.text(language, key, **values)])
         return found
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""
-        is_setting = code in self._settings.codes
-        senders = () if is_setting else await self._deletion.senders(conversation, code)
-        await self._access.check(pressed, senders)
+        is_setting = code in self.settings.codes
+        senders = () if is_setting else await self.deletion.senders(conversation, code)
+        await self.access.check(pressed, senders)
 
     async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
         """Delete a memory, pin it, or move it; or change a setting."""
-        if action == SWITCH and code in self._settings.codes:
-            return ListChange(await self._settings.change(conversation, code, 0))
+        if action == SWITCH and code in self.settings.codes:
+            return ListChange(await self.settings.change(conversation, code, 0))
         if action == MOVE:
-            await self._access.check_on_record(conversation)
-            return await self._deletion.move(conversation, code)
+            await self.access.check_on_record(conversation)
+            return await self.deletion.move(conversation, code)
         if action in (PIN, UNPIN):
-            await self._access.check_on_record(conversation)
-            return await self._deletion.pin(conversation, code, is_pinned=action == PIN)
+            await self.access.check_on_record(conversation)
+            return await self.deletion.pin(conversation, code, is_pinned=action == PIN)
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        return await self._deletion.delete(conversation, code)
+        return await self.deletion.delete(conversation, code)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
