@@ -322,11 +322,6 @@ class Settings(BaseSettings):
         return min(_MAX_SEND_S, self.lease_s / 2)
 
     @property
-    def namespaces(self) -> tuple[str, ...]:
-        """The names of the operator's own scopes that this bot reads."""
-        return ()
-
-    @property
     def uses_vision(self) -> bool:
         """Whether the model may be asked to look at something; a feature may say no."""
         return True

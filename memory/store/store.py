@@ -220,10 +220,8 @@ async def stream_entries(
         at, count = f"({page[-1][0].decode()}", min(2 * count, _MAX_PAGE_OF_ENTRIES)
 
 
-async def pages_of_scopes(
-    client: RedisClient, keys: Keys, shared: Sequence[Scope]
-) -> AsyncIterator[Sequence[Scope]]:
-    """Give all scopes of the indexes in pages, some twice, then the `shared` ones."""
+async def pages_of_scopes(client: RedisClient, keys: Keys) -> AsyncIterator[Sequence[Scope]]:
+    """Give all scopes of the indexes in pages, some twice."""
     cursors = dict.fromkeys((*keys.conversations, *keys.scopes), 0)
     while cursors:
         asked = [("ZSCAN", index, cursor, "COUNT", _PAGE) for index, cursor in cursors.items()]
@@ -235,5 +233,3 @@ async def pages_of_scopes(
             cursors[index] = int(cursor)
             if not cursors[index]:
                 del cursors[index]
-    if shared:
-        yield shared

@@ -19,7 +19,7 @@ from bot.operator_classes import UnusableClass, found_at
 from bot.runtime.process import memory_options, open_store, redis_address
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Keys
 from memory.store.store import LAYOUT, Scripts, Store, check_layout, take_layout
 
 _SENTENCES: dict[Outcome, str] = {
@@ -114,10 +114,9 @@ async def _save(
 ) -> Counter[str]:
     is_journal = options.journal
     async with open_store(redis, settings) as client:
-        shared = [Scope.of_namespace(each) for each in settings.namespaces]
         store = _store(client, settings)
         await check_layout(client, store.keys)
-        saving, now = Saving(store, shared), await client.server_time()
+        saving, now = Saving(store), await client.server_time()
         header = BackupHeader(settings.bot_id, LAYOUT, now, is_journal_only=is_journal)
         with BackupWriter(options.file, header, passphrase) as writer:
             counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())

@@ -148,13 +148,12 @@ Progress = Callable[[int, int], None]
 
 
 class Saving:
-    """Makes backups of one bot's store. `shared` are the namespaces of the operator's documents."""
+    """Makes backups of one bot's store."""
 
-    def __init__(self, store: Store, shared: Sequence[Scope] = ()) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._client = store.client
         self._scripts = Scripts(store.client, LUA)
-        self._shared = shared
 
     async def save(
         self, writer: BackupWriter, *, is_journal_only: bool, progress: Progress
@@ -162,9 +161,13 @@ class Saving:
         """Write all records; return how many there are. Raise `StoreError`, `BackupRefused`."""
         counts: Counter[str] = Counter()
         if not is_journal_only:
-            pages = pages_of_scopes(self._client, self._store.keys, self._shared)
-            # Once each, because a page may name a scope again.
+            keys = self._store.keys
+            metas = self._client.keys_like(f"{keys.prefix}{{*}}:meta")
+            # Not only by the indexes: the new chat of a group that moved is in none, nor are the
+            # operator's documents. Once each, because a page or a scan may name a scope again.
+            pages = pages_of_scopes(self._client, keys)
             scopes = dict.fromkeys([scope async for page in pages for scope in page])
+            scopes |= {Scope(each.split("{")[1].split("}")[0]): None async for each in metas}
             for scope in scopes:
                 stored = await self._read(scope)
                 if stored.has_content or stored.meta:
@@ -225,7 +228,7 @@ class Saving:
             clears.append((job, Scope(moved_from.decode()).chat_id if moved_from else job.target))
         if not clears:
             return
-        async for page in pages_of_scopes(self._client, store.keys, ()):
+        async for page in pages_of_scopes(self._client, store.keys):
             meant = [(job, each) for each in page for job, chat in clears if job.clears(each, chat)]
             asked = list[Command]()
             for job, scope in meant:

@@ -110,7 +110,7 @@ async def _compare(settings: Settings, client: RedisClient, keys: Keys) -> Rows:
         return
     fingerprint = f"{name}:{settings.openai_embedding_dimensions or 'default'} | "
     counts, conversations = np.zeros(4), 0
-    async for page in pages_of_scopes(client, keys, ()):
+    async for page in pages_of_scopes(client, keys):
         for scope in (each for each in page if each.is_conversation):
             stored = await _stored(client, keys, scope, fingerprint)
             if len(stored) < _MIN_MESSAGES or conversations == _MAX_CONVERSATIONS:

@@ -32,10 +32,5 @@ class DocumentSettings(Settings):
         default=(), description="Namespaces of your own documents (`ingest`) that this bot may read"
     )
 
-    @property
-    def namespaces(self) -> tuple[str, ...]:
-        """The names in `document_namespaces`, without the chats in which they are read."""
-        return tuple(dict.fromkeys(each.partition("@")[0] for each in self.document_namespaces))
-
 
 SETTINGS = DocumentSettings

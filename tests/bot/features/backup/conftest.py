@@ -1,7 +1,7 @@
 """Two stores, one backed up and an empty one to restore into, and short ways to do both."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupWr
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from memory.memory import Memory
-from memory.store.keys import Scope
 from memory.store.store import LAYOUT
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS, valkey
@@ -60,9 +59,8 @@ async def save(
     passphrase: str = "",
     *,
     is_journal_only: bool = False,
-    shared: Sequence[Scope] = (),
 ) -> Counter[str]:
-    saving, now = Saving(memory.store, shared), await memory.client.server_time()
+    saving, now = Saving(memory.store), await memory.client.server_time()
     header = BackupHeader(BOT, LAYOUT, now, is_journal_only=is_journal_only)
     with BackupWriter(file, header, passphrase) as writer:
         return await saving.save(writer, is_journal_only=is_journal_only, progress=silent)

@@ -192,13 +192,12 @@ async def test_a_backup_writes_no_entry_into_the_store_and_works_if_redis_is_ful
 
 
 @ONCE
-async def test_a_moved_groups_new_chat_is_not_noted_as_erased(
+async def test_a_moved_groups_new_chat_is_saved_and_not_noted_as_erased(
     memory: Memory, empty: Memory, file: Path
 ) -> None:
     new = Scope.of_chat(-1001)
     await say(memory, "Pancakes", GROUP, BOB)
     await memory.mailbox.move(GROUP, new)
-    await memory.client.pipeline([memory.store.indexing(new)])
     await memory.jobs.start_job(Job("job", "chat", new.chat_id, 999, time.time(), b""))
     await save(memory, file)
     assert await restore(empty, file) == {"forgotten": 1, "restored": 1}

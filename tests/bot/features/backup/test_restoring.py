@@ -230,7 +230,7 @@ async def test_documents_of_a_backup_that_is_older_than_the_journal_are_not_rest
     shop = Scope.of_namespace("shop")
     here = await memory.scopes.read(shop)
     await Library(memory.scopes).put(here, Origin("prices"), [Section(CANARY)])
-    await save(memory, file, shared=[shop])
+    await save(memory, file)
     long_after = Memory(empty.client, 42, tokens, None, replace(OPTIONS, ttl_s=0))
     assert await restore(long_after, file) == {"expired": 1}
     assert await restore(empty, file) == {"restored": 1}
