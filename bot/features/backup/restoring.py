@@ -100,15 +100,12 @@ class Restoring:
         scope = Scope(stored.tag)
         names = self._store.keys.scope(scope)
         while True:
-            mark = await journal_mark(self._store)
-            if mark != self._mark:
-                self._erasures, self._mark = await read_journal(self._store), mark
             now = await self._client.server_time()
             # What never expires has this limit, too: the journal keeps erasures only for so long.
             left_s = min(stored.ttl_s or inf, self._store.ttl_s) - (now - stored.read_at)
             if left_s <= 0:
                 return "expired"
-            left = left_of(stored, self._erasures, self._tail, now)
+            left = left_of(stored, await self._journal(), self._tail, now)
             if left is None or (stored.has_content and not left.has_content):
                 return "forgotten"
             asked: list[Command] = [
@@ -127,15 +124,21 @@ class Restoring:
                 "erasure": (erasure or b"0").decode(),
                 "ttl_ms": max(1, round(left_s * 1000)) if stored.ttl_s else 0,
             }
-            outcome = await self._put(scope, left, request)
+            outcome = await self._put(stored, left, now, request)
             if outcome != "changed":
                 return outcome
 
+    async def _journal(self) -> Erasures:
+        mark = await journal_mark(self._store)
+        if mark != self._mark:
+            self._erasures, self._mark = await read_journal(self._store), mark
+        return self._erasures
+
     async def _put(
-        self, scope: Scope, left: StoredScope, request: Mapping[str, str | int]
+        self, stored: StoredScope, left: StoredScope, now: float, request: Mapping[str, str | int]
     ) -> Outcome | Literal["changed"]:
         """Write a scope under staged keys, then move it to its own in one step."""
-        keys, client = self._store.keys, self._client
+        scope, keys, client = Scope(stored.tag), self._store.keys, self._client
         staged = {name: keys.restoring(scope, name) for name in (*HASHES, *STREAMS)}
         await client.call("UNLINK", *staged.values())
         # `meta` is always there and expires first, so the last step sees if something has expired.
@@ -144,10 +147,11 @@ class Restoring:
         for first in range(0, len(commands), _PAGE):
             await client.pipeline([*commands[first : first + _PAGE], *expiry])
         # Erasures find a scope by these indexes. So they are written first, and then the journal is
-        # looked at: it has every erasure that began before, and a later one finds the scope.
+        # looked at: it has every erasure that began before, and a later one finds the scope. One
+        # of something else changes nothing here: others are erased all the time.
         await client.pipeline(self._indexed(scope, left))
         outcome: Outcome | Literal["changed"] = "changed"
-        if await journal_mark(self._store) == self._mark:
+        if left_of(stored, await self._journal(), self._tail, now) == left:
             names = (*keys.scope(scope), *staged.values())
             outcome = (await self._scripts["restore_scope"](names, request)).decode()
         if outcome in ("kept", "changed"):

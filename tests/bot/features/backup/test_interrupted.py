@@ -106,7 +106,7 @@ async def test_an_erasure_during_a_restore_wins(
 async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_begins_it_again(
     memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
 ) -> None:
-    """No erasure finds it, and it stayed for an hour. What had expired was missing afterwards."""
+    """No erasure finds it, and it stayed for an hour. Others may be erased meanwhile, too."""
     await remember_much(memory)
     await save(memory, file)
 
@@ -118,6 +118,17 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
     expected = await exported(memory, HERE, GROUP)
     async for _ in restores(other_server, tokens, file, expire):
         assert await exported(empty, HERE, GROUP) == expected
+
+    async def erase() -> None:
+        await empty.store.journal.note_parts(next(others), 1, ([1], [], []))
+        client.calls_left = 1
+
+    other_server.ask("FLUSHALL")
+    client, others = await DyingClient.open(other_server.url), map(Scope.of_chat, range(99, 999))
+    client.then = erase
+    await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+    await client.close()
+    assert await exported(empty, HERE, GROUP) == expected
 
 
 @ONCE
