@@ -16,8 +16,8 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 50_116,
-    "core_lines": 32_871,
+    "product_lines": 50_110,
+    "core_lines": 32_862,
     "files": 276,
     "wiring_lines": 974,
     "wiring_files": 6,

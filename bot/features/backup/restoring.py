@@ -139,6 +139,7 @@ class Restoring:
     ) -> Outcome | Literal["changed"]:
         """Write a scope under staged keys, then move it to its own in one step."""
         scope, keys, client = Scope(stored.tag), self._store.keys, self._client
+        before = self._erasures
         staged = {name: keys.restoring(scope, name) for name in (*HASHES, *STREAMS)}
         await client.call("UNLINK", *staged.values())
         # `meta` is always there and expires first, so the last step sees if something has expired.
@@ -147,11 +148,12 @@ class Restoring:
         for first in range(0, len(commands), _PAGE):
             await client.pipeline([*commands[first : first + _PAGE], *expiry])
         # Erasures find a scope by these indexes. So they are written first, and then the journal is
-        # looked at: it has every erasure that began before, and a later one finds the scope. One
-        # of something else changes nothing here: others are erased all the time.
+        # read: it has every erasure that began before, and a later one finds the scope. An erasure
+        # of something else changes nothing here; there may always be a new one.
         await client.pipeline(self._indexed(scope, left))
         outcome: Outcome | Literal["changed"] = "changed"
-        if left_of(stored, await self._journal(), self._tail, now) == left:
+        journal = await self._journal()
+        if journal is before or left_of(stored, journal, self._tail, now) == left:
             names = (*keys.scope(scope), *staged.values())
             outcome = (await self._scripts["restore_scope"](names, request)).decode()
         if outcome in ("kept", "changed"):

@@ -54,11 +54,7 @@ PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["p
 
 
 async def save(
-    memory: Memory,
-    file: Path,
-    passphrase: str = "",
-    *,
-    is_journal_only: bool = False,
+    memory: Memory, file: Path, passphrase: str = "", *, is_journal_only: bool = False
 ) -> Counter[str]:
     saving, now = Saving(memory.store), await memory.client.server_time()
     header = BackupHeader(BOT, LAYOUT, now, is_journal_only=is_journal_only)

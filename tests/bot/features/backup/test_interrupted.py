@@ -58,7 +58,6 @@ async def test_a_restore_that_died_after_any_command_goes_on_when_it_is_run_agai
     expected = await exported(memory, HERE, GROUP)
     await restore(empty, file)
     keys = await content_of(empty)
-    other_server.ask("FLUSHALL")
     async for _ in restores(other_server, tokens, file):
         await restore(empty, file)
         assert await exported(empty, HERE, GROUP) == expected
