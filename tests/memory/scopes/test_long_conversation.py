@@ -146,24 +146,27 @@ MAX_MESSAGE_BYTES = 1_600
 def test_a_warm_message_takes_at_most_1600_bytes_beside_the_vocabulary() -> None:
     random = Random(7)
     vocabulary = ["".join(random.choices("aeioulnrst", k=5)) for _ in range(300)]
-    texts = [" ".join(random.choices(vocabulary, k=33)) for _ in range(MESSAGES + 1)]
-    stream = MessageStream()
-    stream.append([Message(1, 1, "user", texts[0], 1.7e9)])
-    stream.indexed(UTC)
-    rows = [(seq, random.randbytes(4 + DIMENSIONS)) for seq in range(1, MESSAGES + 2)]
-    tracemalloc.start()
-    try:
-        for seq, text in enumerate(texts[1:], 2):
+    texts = [" ".join(random.choices(vocabulary, k=33)) for _ in range(MESSAGES)]
+    rows = [(seq, random.randbytes(4 + DIMENSIONS)) for seq in range(1, MESSAGES + 1)]
+
+    def searched() -> MessageStream:
+        stream = MessageStream()
+        for seq, text in enumerate(texts, 1):
             # As when a message is read: nothing of it is shared with another one.
             said = Message(seq, seq // 2, "user", "".join(list(text)), 1.7e9 + seq, 2**40 + seq)
             stream.append([said])
         stream.add(StreamDelta(length=UNKNOWN, vectors=rows))
-        index = stream.indexed(UTC)
-        index.search(texts[0], None, 8)
+        stream.indexed(UTC).search(texts[0], None, 8)
         gc.collect()  # what is waiting for it may be a tenth of the whole
+        return stream
+
+    searched()  # fills the cache of stems, whose table may take 2.6 MB when it grows
+    tracemalloc.start()
+    try:
+        stream = searched()
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(index.stored_from(0)) == MESSAGES + 1
+    assert len(stream.indexed(UTC).stored_from(0)) == MESSAGES
     assert held / MESSAGES <= MAX_MESSAGE_BYTES
     assert stream.nbytes / MESSAGES <= MAX_MESSAGE_BYTES
