@@ -204,6 +204,8 @@ class ErasingCommands:
             await self._memory.mailbox.drop(here, lambda entry: is_about(id_, entry.body))
             found = await self._forgetting.find_exchange(here, id_, with_tasks=True)
             seqs.update(message.seq for message in found)
+            if found and found[0].role == "user":
+                seqs |= await self._forgetting.find_repeats(here, found)
         receipt = await self._forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:
             await self._memory.mailbox.wake(here)

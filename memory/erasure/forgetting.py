@@ -9,6 +9,7 @@ person go that rest on them, if these have a scope of their own. The new form of
 messages, so the second step is repeated after a crash.
 """
 
+from asyncio import sleep
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
@@ -34,10 +35,13 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
 from memory.scopes.writes import Remember
+from memory.search.words import CLAIMED_BY, languages_of, terms_of, words_of
 from memory.store.keys import Scope
 from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
+_MAX_COMPARED, _COMPARED_AT_ONCE = 5_000_000, 10_000
+"""Characters of a conversation, the newest, that are compared with what is forgotten."""
 Change = tuple[bytes, bytes]
 """An entry of the mailbox and its new form, as members of the mailbox."""
 
@@ -113,6 +117,44 @@ class Forgetting:
         ids = found[0].message_ids if found else ()
         begun = {each.exchange for each in tasks if each.is_task and each.replied_to in ids}
         return [*found, *(each for each in tasks if each.exchange in begun)]
+
+    async def find_repeats(self, conversation: Scope, forgotten: Sequence[Message]) -> set[int]:
+        """Return later answers to the sender that repeat these messages of theirs.
+
+        Such an answer has a word that no person says in another message, and no earlier answer. In
+        a long talk that is mostly a name or a number. Only the newest messages are compared.
+        """
+        question = forgotten[0]
+        words = words_of(" ".join(each.text for each in forgotten if each.role == "user"))
+        languages = languages_of(words, {})
+        told_here = {*terms_of([each for each in words if each not in CLAIMED_BY], languages)}
+        gone = {each.seq for each in forgotten}
+        log = self.store.keys.scope(conversation).log
+        answers: list[tuple[int, int, set[str]]] = []
+        to_others: set[int] = set()
+        read = paused = 0
+        async for entry, fields in stream_entries(self.store.client, log, newest_first=True):
+            message = message_of(seq_of(entry), fields)
+            if message.seq in gone:
+                continue
+            read += len(message.text)
+            if read > _MAX_COMPARED:
+                break
+            if read > paused + _COMPARED_AT_ONCE:
+                await sleep(0)  # others go on
+                paused = read
+            found = told_here.intersection(terms_of(words_of(message.text), languages))
+            if message.role == "user" or message.seq < question.seq:
+                told_here -= found
+            elif found:
+                answers.append((message.seq, message.exchange, found))
+            if message.sender_id not in (0, question.sender_id):
+                to_others.add(message.exchange)
+        return {
+            seq
+            for seq, exchange, found in answers
+            if found & told_here and exchange not in to_others
+        }
 
     async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str | None:
         """Return a text that changes when the conversation, or all of a sender's words, are erased.

@@ -13,6 +13,7 @@ from memory.documents import Chunk, Library, Origin, Section
 from memory.erasure.jobs import Job, JobKind
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
+from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
@@ -28,7 +29,18 @@ from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import ANN, BOB, GROUP, HERE, carry_out, clear, exchange_of, take, texts
+from tests.memory.turns import (
+    ANN,
+    BOB,
+    GROUP,
+    HERE,
+    begin,
+    carry_out,
+    clear,
+    exchange_of,
+    take,
+    texts,
+)
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
@@ -65,6 +77,34 @@ async def press(memory: Memory, nonce: str) -> Receipt:
     about = await memory.questions.check(HERE, nonce, "messages", ANN)
     seqs = [int(seq) for seq in about.split(",") if seq]
     return await memory.forgetting.erase_messages(HERE, seqs, nonce)
+
+
+async def test_later_answers_that_repeat_a_forgotten_message_go_with_it(memory: Memory) -> None:
+    said = [
+        ("Which boats are good?", "Gulls and Larks."),
+        ("My boats in Oulu are called Quokka and Lark", "Fine."),
+        ("What is my boat called?", "Quokka!"),
+        ("Which others are there?", "Larks, as I said."),
+        ("Is Oulu nice?", "Oulu is nice."),
+        ("What else?", "Nothing."),
+        ("我的猫叫海鸥", "好"),
+        ("And my cat?", "海鸥"),
+        ("And Bob's?", "Quokka, too."),
+    ]
+    for number, (question, answer) in enumerate(said, 1):
+        turn = await begin(memory, number)
+        asker = BOB if question == "And Bob's?" else ANN
+        asked = Message(0, 0, "user", question, number, asker, message_ids=(number,))
+        await memory.turns.write_outbox(turn, b"[]")
+        answered = Message(0, 0, "assistant", answer, number)
+        await memory.turns.commit(turn, [asked, answered], Cursor())
+
+    async def repeats(message_id: int) -> set[int]:
+        found = await memory.forgetting.find_exchange(HERE, message_id)
+        return await memory.forgetting.find_repeats(HERE, found)
+
+    assert await repeats(2) == {6}
+    assert await repeats(7) == {16}
 
 
 async def test_a_fact_is_erased_with_its_last_source(memory: Memory) -> None:
