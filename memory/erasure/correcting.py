@@ -19,6 +19,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
 from memory.store.keys import Scope
+from memory.store.store import stream_entries
 from memory.work.items import WorkItems
 
 _EXCHANGE = 2
@@ -41,7 +42,8 @@ class Correcting:
     async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:
         """Erase a fact and those it had replaced; return the messages here that it rested on.
 
-        Recall does not find these messages and their answers any more. Empty without such a fact.
+        Recall does not find these messages and their answers any more, nor answers that repeat the
+        fact. Empty without such a fact.
         """
         for leaves in self.fact_leaves:
             await leaves(conversation, fact_id)
@@ -58,6 +60,7 @@ class Correcting:
             await self._hide_sources(fact)
             seqs = _by_conversation(fact).get(conversation, ())
             chain = facts_behind(facts, fact)
+            await self._hide_repeats(conversation, scope, wordings_of(chain, time()))
             await self._drop_items(chain)
             return Revision(records=chain_of(facts, fact))
 
@@ -94,6 +97,7 @@ class Correcting:
                 return None
             # Hide first, so that after a crash the fact is still there to be edited.
             await self._hide_sources(edited)
+            await self._hide_repeats(conversation, place, replaced, instead=text)
             await self._drop_items(chain)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
@@ -219,6 +223,25 @@ class Correcting:
     async def _hide_sources(self, fact: Fact) -> None:
         for conversation, seqs in _by_conversation(fact).items():
             await self.hide(conversation, seqs)
+
+    async def _hide_repeats(
+        self, conversation: Scope, place: Scope, wordings: Sequence[Wording], instead: str = ""
+    ) -> None:
+        """Hide the answers here that had one of these facts of `place` and repeat it.
+
+        They have a word of the fact that is neither in their question nor in the text `instead`.
+        """
+        sign = 1 if place == conversation.facts_scope else -1  # as `place_of` reads it
+        told = {f"f{sign * each.id}": stems(each.text) - stems(instead) for each in wordings}
+        log, question, found = self.scopes.store.keys.scope(conversation).log, "", list[int]()
+        async for entry, fields in stream_entries(self.scopes.store.client, log):
+            if fields[b"i"] != b"0":
+                question = fields[b"t"].decode()
+            elif used := told.keys() & fields.get(b"w", b"").decode().split():
+                said = stems(fields[b"t"].decode()) - stems(question)
+                if any(not told[code].isdisjoint(said) for code in used):
+                    found.append(seq_of(entry))
+        await self.hide(conversation, found)
 
     async def _drop_items(self, facts: Sequence[Fact]) -> None:
         for conversation, seqs in _by_conversation(*facts).items():

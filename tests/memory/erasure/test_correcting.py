@@ -13,10 +13,12 @@ from memory.behaviors.context import Asker
 from memory.behaviors.running_state import RunningState
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
+from memory.message import Message
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import Again, Fact
 from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -24,7 +26,7 @@ from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
 from tests.memory.erasure.test_forgetting import ANNS, CANARY, forget, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
@@ -54,6 +56,30 @@ async def test_recall_skips_the_message_of_a_deleted_fact_until_it_is_wanted_aga
     assert await found(memory, here, "Aurora boat")
     await memory.correcting.hide(here, [1], hidden=False)
     assert (await found(memory, here, "Mephisto cat"))[0] == "my cat is called Mephisto"
+
+
+@PLACES
+async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
+    memory: Memory, here: Scope, scope: Scope
+) -> None:
+    await talk(memory, "my tomcat is called Mephisto", conversation=here)
+    await write(memory, scope, Fact(0, "has a tomcat called Mephisto", (source(1, here),), 1))
+    said = [
+        ("What shall I buy?", "Fish for Mephisto.", "f1"),
+        ("Who is Mephisto in Faust?", "Mephisto is the devil.", "f1"),
+        ("And who reads it?", "Whoever likes Mephisto.", ""),
+        ("What is next?", "Feed the tomcat.", "x f1"),
+    ]
+    for number, (question, answer, used) in enumerate(said, 2):
+        turn = await begin(memory, number, here)
+        asked = Message(0, 0, "user", question, 1, ANN)
+        await memory.turns.write_outbox(turn, b"[]")
+        both = [asked, Message(0, 0, "assistant", answer, 1, used=used)]
+        await memory.turns.commit(turn, both, Cursor())
+    assert await memory.correcting.edit_fact(here, 1, "has a tomcat called Faust", ANN)
+    assert (await memory.scopes.read(here)).hidden == {1, 2, 4}
+    await memory.correcting.delete_fact(here, (await memory.scopes.read(scope)).facts[0].id)
+    assert (await memory.scopes.read(here)).hidden == {1, 2, 4, 10}
 
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:
