@@ -155,9 +155,9 @@ class Keys:
         """Return what all keys of a scope begin with."""
         return f"{self.prefix}{{{scope.tag}}}:"
 
-    def restoring(self, scope: Scope, name: str) -> str:
+    def restoring(self, scope: Scope, run: str, name: str) -> str:
         """Name the key under which a restore collects one key of a scope, until all is there."""
-        return f"{self.base(scope)}restoring_{name}"
+        return f"{self.base(scope)}{run}:restoring_{name}"
 
     def learner(self, conversation: Scope) -> str:
         """Name the lease of the process that learns from a conversation."""

@@ -6,7 +6,8 @@ import getpass
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.feature import Subcommands
@@ -19,6 +20,7 @@ from bot.operator_classes import UnusableClass, found_at
 from bot.runtime.process import memory_options, open_store, redis_address
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
+from memory.store.errors import StoreError, StoreFull
 from memory.store.keys import Keys
 from memory.store.store import LAYOUT, Scripts, Store, check_layout, take_layout
 
@@ -26,7 +28,7 @@ _SENTENCES: dict[Outcome, str] = {
     "restored": "restored",
     "done": "restored already by an earlier run",
     "kept": "left as they are: they have content of their own, or were cleared since",
-    "forgotten": "not restored: all of it was erased since",
+    "forgotten": "not restored: all of it was erased since, or its time has passed",
     "expired": "not restored: older than MEMORY_TTL_DAYS",
 }
 _PROGRESS_S = 1.0
@@ -119,7 +121,8 @@ async def _save(
         saving, now = Saving(store), await client.server_time()
         header = BackupHeader(settings.bot_id, LAYOUT, now, is_journal_only=is_journal)
         with BackupWriter(options.file, header, passphrase) as writer:
-            counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
+            async with _on_one_server(client):
+                counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
         if not is_journal:
             await saving.note_done()
     return counts
@@ -132,7 +135,26 @@ async def _restore(
         store = _store(client, settings)
         await take_layout(client, store.keys)
         restoring = Restoring(store, memory_options(settings).tail)
-        return await restoring.restore(readers, contents, _Progress())
+        async with _on_one_server(client):
+            return await restoring.restore(readers, contents, _Progress())
+
+
+@asynccontextmanager
+async def _on_one_server(client: RedisClient) -> AsyncIterator[None]:
+    """Raise `BackupRefused` if Redis fails, or if it was restarted or replaced meanwhile.
+
+    A scan that goes on at another server may miss keys. What was restored last may be lost there.
+    """
+    try:
+        before = await client.info("server")
+        yield
+        after = await client.info("server")
+    except StoreFull:
+        raise BackupRefused("Redis is full: give it more memory, then run this again") from None
+    except StoreError as error:
+        raise BackupRefused(f"Redis has failed, so run this again: {error}") from None
+    if before.get("run_id") != after.get("run_id"):
+        raise BackupRefused("Redis was restarted or replaced meanwhile, so run this again")
 
 
 def _store(client: RedisClient, settings: BackupSettings) -> Store:

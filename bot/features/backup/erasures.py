@@ -65,8 +65,13 @@ class Erasures:
         """Return whether all of a scope was erased at this time or later (Unix seconds)."""
         return any(parts[0] == "c" and at <= noted_at for parts, noted_at in self._find(name))
 
+    def is_known(self) -> bool:
+        """Return whether this version knows the kind of each entry; a newer one may have more."""
+        kinds = {entry.partition("|")[2].partition("|")[0] for entry in self.entries}
+        return kinds <= {*"cepx", ""}
+
     def is_sound(self) -> bool:
-        """Return whether all of it is known here, and takes little memory to read."""
+        """Return whether all of it can be read here, and takes little memory to read."""
         counts: Counter[str] = Counter()
         try:
             for secret in self.secrets.values():
@@ -134,12 +139,17 @@ async def read_journal(store: Store) -> Erasures:
     secrets = {name.decode(): each.decode() for name, each in stored.items()}
     secrets.pop(CURRENT, None)
     entries: dict[str, float] = {}
-    cursor, is_read = 0, False
-    while not is_read:
-        page = ("ZSCAN", store.keys.erasures, cursor, "COUNT", _PAGE)
-        cursor, found = await store.client.call(*page)
-        entries |= {entry.decode(): float(at) for entry, at in found}
-        is_read = not int(cursor)
+    first, past = b"-inf", 0
+    # By time, because the cursor of a ZSCAN is worth nothing on the server that follows a failover.
+    # Many entries may have one time: `past` of those that have the time `first` are read already.
+    limits = "WITHSCORES", "LIMIT"
+    while page := await store.client.call(
+        *("ZRANGEBYSCORE", store.keys.erasures, first, "+inf", *limits, past, _PAGE)
+    ):
+        entries |= {entry.decode(): float(at) for entry, at in page}
+        last = page[-1][1]
+        past = sum(at == last for _, at in page) + (past if last == first else 0)
+        first = last
     return Erasures(secrets, entries)
 
 

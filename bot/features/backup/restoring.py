@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from secrets import token_hex
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -25,7 +26,7 @@ from bot.features.backup.saving import (
     StoredScope,
     from_file,
 )
-from memory.store.commands import Command
+from memory.store.commands import Command, Request
 from memory.store.keys import Scope
 from memory.store.store import LAYOUT, Scripts, Store
 from memory.work.item import WorkItem
@@ -34,6 +35,7 @@ from memory.work.items import look_at
 _STAGED_S = 120
 """What a restore has staged expires this long after its last write: no erasure looks there."""
 _PAGE = 100
+_MAX_LOSSES = 3
 _KINDS = {"scope", *STREAMS, "scope_end", "journal", "access", "end"}
 _JOURNAL = TypeAdapter(tuple[dict[str, str], dict[str, float]])
 _Id = Annotated[str, Field(pattern=r"^-?\d{1,19}$")]
@@ -43,6 +45,9 @@ Outcome = Literal["restored", "done", "kept", "forgotten", "expired"]
 """What became of a scope. `done`: an earlier run has restored it from this file. `kept`: it has
 content of its own, or was cleared since. `forgotten`: all of it was erased since. `expired`: its
 time to live has passed since the backup, or the backup is older than the time to live here."""
+
+_Again = Literal["changed", "lost"]
+"""Why a scope is staged again: something was erased, or not all that was staged is still there."""
 
 
 @dataclass(slots=True)
@@ -65,6 +70,7 @@ class Restoring:
         self._tail = tail
         self._erasures = Erasures({}, {})
         self._mark = (0, 0.0)
+        self._run = token_hex(8)  # another restore may be running
 
     async def restore(
         self, readers: Sequence[BackupReader], contents: Contents, progress: Progress
@@ -74,7 +80,11 @@ class Restoring:
         The journals of all files hold for all of them, and for the store from now on.
         """
         counts: Counter[Outcome] = Counter()
-        await self._let_in(contents.access)
+        if not (await self._journal()).is_known():
+            raise _unknown("the journal of erasures in the store holds an entry")
+        # Who may come in and who may not. What was decided here stays.
+        keys = [self._store.keys.access(part) for part in (*ACCESS_PARTS, "version")]
+        await self._scripts["restore_access"](keys, contents.access)
         await merge_journals(self._store, contents.journals)
         for reader in readers:
             records = reader.records()
@@ -83,22 +93,9 @@ class Restoring:
                 progress(counts.total(), contents.scopes)
         return counts
 
-    async def _let_in(self, access: Mapping[str, tuple[str, str]]) -> None:
-        """Restore who may come in and who may not; what was decided later stays."""
-        key = self._store.keys.access
-        found = await self._client.pipeline([("HKEYS", key(part)) for part in ACCESS_PARTS])
-        known = {id_.decode() for ids in found for id_ in ids}
-        new = [
-            ("HSET", key(part), id_, value)
-            for id_, (part, value) in access.items()
-            if id_ not in known
-        ]
-        if new:
-            await self._client.pipeline([*new, ("INCR", key("version"))])
-
     async def _restore(self, stored: StoredScope, backup: str) -> Outcome:
         scope = Scope(stored.tag)
-        names = self._store.keys.scope(scope)
+        names, losses = self._store.keys.scope(scope), 0
         while True:
             now = await self._client.server_time()
             # What never expires has this limit, too: the journal keeps erasures only for so long.
@@ -123,9 +120,17 @@ class Restoring:
                 "epoch": (epoch or b"0").decode(),
                 "erasure": (erasure or b"0").decode(),
                 "ttl_ms": max(1, round(left_s * 1000)) if stored.ttl_s else 0,
+                "staged": {name: len(getattr(left, name)) for name in (*HASHES, *STREAMS)},
             }
             outcome = await self._put(stored, left, now, request)
-            if outcome != "changed":
+            if outcome == "lost":
+                losses += 1
+                if losses == _MAX_LOSSES:
+                    raise BackupRefused(
+                        "Redis loses what was just written: set maxmemory-policy to noeviction, "
+                        "then run the restore again"
+                    )
+            elif outcome != "changed":
                 return outcome
 
     async def _journal(self) -> Erasures:
@@ -135,28 +140,26 @@ class Restoring:
         return self._erasures
 
     async def _put(
-        self, stored: StoredScope, left: StoredScope, now: float, request: Mapping[str, str | int]
-    ) -> Outcome | Literal["changed"]:
+        self, stored: StoredScope, left: StoredScope, now: float, request: Request
+    ) -> Outcome | _Again:
         """Write a scope under staged keys, then move it to its own in one step."""
         scope, keys, client = Scope(stored.tag), self._store.keys, self._client
         before = self._erasures
-        staged = {name: keys.restoring(scope, name) for name in (*HASHES, *STREAMS)}
-        await client.call("UNLINK", *staged.values())
-        # `meta` is always there and expires first, so the last step sees if something has expired.
+        staged = {name: keys.restoring(scope, self._run, name) for name in (*HASHES, *STREAMS)}
         expiry = [("EXPIRE", name, _STAGED_S) for name in staged.values()]
-        commands = [("HSET", staged["meta"], "restored", request["backup"]), *_writes(left, staged)]
+        commands = [*_writes(left, staged)]
         for first in range(0, len(commands), _PAGE):
             await client.pipeline([*commands[first : first + _PAGE], *expiry])
         # Erasures find a scope by these indexes. So they are written first, and then the journal is
         # read: it has every erasure that began before, and a later one finds the scope. An erasure
         # of something else changes nothing here; there may always be a new one.
         await client.pipeline(self._indexed(scope, left))
-        outcome: Outcome | Literal["changed"] = "changed"
+        outcome: Outcome | _Again = "changed"
         journal = await self._journal()
         if journal is before or left_of(stored, journal, self._tail, now) == left:
             names = (*keys.scope(scope), *staged.values())
             outcome = (await self._scripts["restore_scope"](names, request)).decode()
-        if outcome in ("kept", "changed"):
+        if outcome in ("kept", "changed", "lost"):
             await client.call("UNLINK", *staged.values())
         else:
             await self._finish(scope, left)
@@ -218,6 +221,8 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
             raise damaged() from None
         if last.get("kind") != "end":
             raise damaged()
+    if not contents.journals.is_known():
+        raise _unknown("the journal of erasures in the file holds an entry")
     if not contents.journals.is_sound():
         raise damaged()
     return contents
@@ -240,11 +245,15 @@ def _check(record: FileRecord, rest: Iterator[FileRecord], contents: Contents) -
 
 def _known(record: FileRecord) -> FileRecord:
     if record["kind"] not in _KINDS:
-        raise BackupRefused(
-            f"the file holds {record['kind']!r:.40}, which this version does not know: restore it "
-            "with the version that wrote it, or a newer one"
-        )
+        raise _unknown(f"the file holds {record['kind']!r:.40}")
     return record
+
+
+def _unknown(what: str) -> BackupRefused:
+    return BackupRefused(
+        f"{what}, which this version does not know: restore with the version that wrote it, or a "
+        "newer one"
+    )
 
 
 def _writes(left: StoredScope, staged: Mapping[str, str]) -> Iterator[Command]:

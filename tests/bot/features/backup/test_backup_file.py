@@ -258,7 +258,7 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
         ([{"kind": "access", "admitted": {"7": "1"}, "refused": {"Ann": "1"}}], "damaged"),
         ([{"kind": "journal", "secrets": {}, "entries": []}], "damaged"),
         ([{"kind": "journal", "secrets": {"a": "x"}, "entries": {}}], "damaged"),
-        ([{"kind": "journal", "secrets": {}, "entries": {"id|later|1": 1.0}}], "damaged"),
+        ([{"kind": "journal", "secrets": {}, "entries": {"id|later|1": 1.0}}], "an entry, which"),
         (["end"], "damaged"),
     ],
 )

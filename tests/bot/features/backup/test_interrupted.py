@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from bot.features.backup.backup_file import BackupRefused
 from bot.features.backup.command_line import run_backup
+from bot.features.backup.erasures import read_journal
 from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.store.store import LAYOUT
+from memory.store.store import LAYOUT, pages_of_scopes
 from memory.text.tokens import TokenCounter
 from tests.bot.features.backup.conftest import later_journal, restore, save
 from tests.bot.features.backup.test_restoring import (
@@ -29,6 +31,7 @@ from tests.bot.features.backup.test_restoring import (
 )
 from tests.bot.features.backup.test_running import settings_of
 from tests.conftest import Doomed
+from tests.memory import clients
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, HERE, forget_ann, texts
@@ -50,18 +53,34 @@ class StepwiseClient(DyingClient):
 
 
 @ONCE
-async def test_a_restore_that_died_after_any_command_goes_on_when_it_is_run_again(
-    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
+@pytest.mark.parametrize("dies", [True, False], ids=["it dies", "another one begins meanwhile"])
+async def test_a_restore_that_died_or_met_another_after_any_command_is_whole_when_it_is_run_again(
+    memory: Memory,
+    empty: Memory,
+    file: Path,
+    other_server: ValkeyServer,
+    tokens: TokenCounter,
+    *,
+    dies: bool,
 ) -> None:
+    """Two used the same staged names, and a group was restored without its messages."""
     await remember_much(memory)
     await save(memory, file)
     expected = await exported(memory, HERE, GROUP)
     await restore(empty, file)
     keys = await content_of(empty)
-    async for _ in restores(other_server, tokens, file):
+    other = await StepwiseClient.open(other_server.url)
+
+    async def begin_another() -> None:
+        other.calls_left = 12
+        with suppress(StoreUnavailable):
+            await restore(Memory(other, 42, tokens, None, OPTIONS), file)
+
+    async for _ in restores(other_server, tokens, file, None if dies else begin_another):
         await restore(empty, file)
         assert await exported(empty, HERE, GROUP) == expected
         assert await content_of(empty) == keys
+    await other.close()
 
 
 async def content_of(memory: Memory) -> list[bytes]:
@@ -105,7 +124,10 @@ async def test_an_erasure_during_a_restore_wins(
 async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_begins_it_again(
     memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
 ) -> None:
-    """No erasure finds it, and it stayed for an hour. Others may be erased meanwhile, too."""
+    """No erasure finds it, and it stayed for an hour. Others may be erased meanwhile, too.
+
+    If Redis evicted one of the staged keys, a conversation was restored without its messages.
+    """
     await remember_much(memory)
     await save(memory, file)
 
@@ -126,8 +148,43 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
     client, others = await DyingClient.open(other_server.url), map(Scope.of_chat, range(99, 999))
     client.then = erase
     await restore(Memory(client, 42, tokens, None, OPTIONS), file)
-    await client.close()
     assert await exported(empty, HERE, GROUP) == expected
+
+    async def evict() -> None:
+        for name in await empty.client.call("KEYS", "*restoring_log"):
+            await empty.client.call("UNLINK", name)
+        client.calls_left = 0
+
+    other_server.ask("FLUSHALL")
+    client.then = evict
+    with pytest.raises(BackupRefused, match="set maxmemory-policy to noeviction"):
+        await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+    await client.close()
+    assert await texts(empty) == []
+
+
+async def test_a_restart_between_two_pages_leaves_out_no_scope_and_no_erasure(
+    tmp_path: Path, tokens: TokenCounter
+) -> None:
+    """They were read with a cursor, which another server takes for another place."""
+    with ValkeyServer(tmp_path, "--appendonly", "yes") as server:
+        client = await clients.InterruptedClient.open(server.url)
+        store = Memory(client, 42, tokens, None, OPTIONS).store
+        scopes = {*map(Scope.of_chat, range(1, 2_501))}
+        at_once = [part for each in scopes for part in (1.5, f"{each.chat_id:032}|x|0a")]
+        await client.call("ZADD", store.keys.erasures, *at_once)
+        await client.pipeline([store.indexing(each) for each in scopes])
+
+        async def restart() -> None:
+            server.stop()
+            server.start()
+
+        client.behind |= dict.fromkeys(("ZRANGEBYSCORE", "ZRANGE", "ZSCAN"), restart)
+        assert len((await read_journal(store)).entries) == len(scopes)
+        assert {
+            each async for page in pages_of_scopes(client, store.keys) for each in page
+        } == scopes
+        await client.close()
 
 
 @ONCE
@@ -142,6 +199,9 @@ async def test_a_journal_of_any_length_can_be_read_again(
     await save(memory, file)
     await restore(empty, file)
     assert await empty.client.call("ZCARD", empty.keys.erasures) == len(entries)
+    await empty.client.call("ZADD", empty.keys.erasures, time.time(), "id|later|1")
+    with pytest.raises(BackupRefused, match="in the store holds an entry, which this version does"):
+        await restore(empty, file)
 
 
 @pytest.mark.parametrize("kind", ["forget", "all", "chat"])

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -19,10 +20,12 @@ from memory.scopes.fields import Digest, State
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
+from memory.store.commands import Command
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from memory.work.item import WorkItem
 from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, restore, save
+from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
 from tests.memory.erasure.test_forgetting import write
 from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, erase_all, forget_ann, take, texts
@@ -208,19 +211,27 @@ async def test_the_journal_names_nobody_and_repeats_no_word(memory: Memory) -> N
         assert f"|{ANN}|" not in entry
 
 
-async def test_a_person_removed_after_a_backup_is_not_let_in_again(
-    memory: Memory, empty: Memory, file: Path
+async def test_a_decision_after_a_backup_or_in_the_middle_of_a_restore_stays(
+    memory: Memory, empty: Memory, file: Path, dying: DyingClient, tokens: TokenCounter
 ) -> None:
     key = memory.keys.access
-    for person in (ANN, BOB):
-        await memory.client.call("HSET", key("admitted"), person, "1000|asked|1")
-    await save(memory, file)
-    await memory.client.call("HDEL", key("admitted"), BOB)
-    await memory.client.call("HSET", key("refused"), BOB, "2000|1")
-    await restore(empty, file, await later_journal(memory, file))
-    members = Members(empty.store)
-    await members.refresh()
-    assert [{*members.admitted}, {*members.refused}] == [{ANN}, {BOB}]
+    await empty.client.call("HSET", key("admitted"), ANN, "1|asked|1", BOB, "1|asked|1")
+    await save(empty, file)
+
+    def removal(person: int) -> list[Command]:
+        return [("HDEL", key("admitted"), person), ("HSET", key("refused"), person, "2|1")]
+
+    await empty.client.pipeline(removal(BOB))
+    journal = await later_journal(empty, file)
+    dying.then = partial(memory.client.pipeline, removal(ANN))
+    for calls in range(9):
+        await memory.client.call("FLUSHALL")
+        dying.calls_left = calls
+        await restore(Memory(dying, 42, tokens, None, OPTIONS), file, journal)
+        members = Members(memory.store)
+        await members.refresh()
+        left = {ANN} if dying.calls_left >= 0 else set()
+        assert [members.admitted, members.refused] == [left, {ANN, BOB} - left]
 
 
 async def test_documents_of_a_backup_that_is_older_than_the_journal_are_not_restored(

@@ -2,12 +2,20 @@
 
 import asyncio
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from bot.features.backup.command_line import NOTHING_THERE, run_backup, run_restore
+from bot.features.backup.backup_file import BackupRefused
+from bot.features.backup.command_line import (
+    NOTHING_THERE,
+    _on_one_server,
+    run_backup,
+    run_restore,
+)
 from bot.features.backup.probes import PROBES, backup_row
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
@@ -18,6 +26,7 @@ from memory.store.store import OtherLayout
 from memory.text.tokens import TokenCounter
 from tests.bot.features.conftest import SettingsOf
 from tests.memory.conftest import OPTIONS
+from tests.valkey import ValkeyServer
 
 
 def settings_of(valkey: str) -> BackupSettings:
@@ -47,6 +56,28 @@ def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(
     file = tmp_path / "nowhere" / "backup"
     assert run_backup(settings_of(valkey), Namespace(file=file, journal=False)) == 1
     assert capsys.readouterr().err == f"{file}: No such file or directory\n"
+
+
+async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_with_what_to_do(
+    tmp_path: Path,
+) -> None:
+    """A scan that goes on at another server may miss keys, and the log spoke of the start."""
+    with ValkeyServer(tmp_path) as server:
+        client = await RedisClient.open(server.url)
+
+        async def run(*stopped: Callable[[], object]) -> None:
+            async with _on_one_server(client):
+                for each in stopped:
+                    each()
+                await client.call("SET", "key", 1)
+
+        with pytest.raises(BackupRefused, match="Redis is full: give"):
+            await run(partial(server.ask, "CONFIG SET maxmemory 1"))
+        with pytest.raises(BackupRefused, match="restarted or replaced meanwhile"):
+            await run(server.stop, server.start)
+        with pytest.raises(BackupRefused, match="has failed, so run this again: SET"):
+            await run(server.stop)
+        await client.close()
 
 
 @pytest.mark.parametrize(("layout", "advice"), [(1, "a version of"), (99, "that wrote it, or")])
