@@ -81,7 +81,7 @@ def said_in(content: str, part: str) -> list[Said]:
 def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]]:
     """Return what people said about themselves; what is corrected is replaced."""
     own = (each for each in said if each.by_person and not each.is_untrusted)
-    told = [replace(each, text=fact) for each in own for fact in _told(each.text)]
+    told = [replace(each, text=fact) for each in own for fact in told_in(each.text)]
     facts = []
     for at, each in enumerate(told):
         fact = fact_part(each.text, each.number, changes=bool(SAID["changes"].search(each.text)))
@@ -91,7 +91,7 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
     return facts
 
 
-def _told(text: str) -> list[str]:
+def told_in(text: str) -> list[str]:
     """Return what a person says about themselves.
 
     Each such sentence comes with the sentences after it that say more, up to a question. Nothing
@@ -101,7 +101,7 @@ def _told(text: str) -> list[str]:
     says_more = False
     sentences = _SENTENCE.split(text[:_MAX_READ])
     for each in sentences if len(text) <= _MAX_READ else sentences[:-1]:  # the last one is cut
-        if begins_with_wish(each) or SAID["forget"].search(each):
+        if begins_with_wish(each) or SAID["forget"].search(each) or SAID["keep"].search(each):
             break
         if SAID["nod"].fullmatch(each):
             continue
@@ -141,7 +141,7 @@ def _state(said: list[Said]) -> dict[str, object]:
 
 
 def _asks(text: str) -> bool:
-    return bool(_QUESTION.search(text)) or tells_nothing(text)
+    return bool(_QUESTION.search(text) or SAID["remember"].search(text)) or tells_nothing(text)
 
 
 def _is_open(asked: str, answer: str, since: list[Said]) -> bool:

@@ -17,7 +17,7 @@ from uuid import uuid4
 import orjson
 
 from bot.model.call import ModelReply, ModelRequest, PromptMessage, live_observer
-from bot.playground.offline_memory import begins_with_wish, reminder_in
+from bot.playground.offline_memory import begins_with_wish, reminder_in, told_in
 from bot.playground.offline_quotes import (
     MEANINGS,
     NUMBER,
@@ -35,6 +35,7 @@ from bot.playground.offline_quotes import (
     short,
 )
 from bot.turn.notes import QUESTION_ALONE
+from memory.behaviors.statements import MAX_CHARS
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
 from memory.search.question import named_days, relative_periods, tells_time
@@ -190,6 +191,11 @@ class OfflineChatModel:
         if "forget_memory" in names and (ids := [each.id for each in _unwanted(text, facts)]):
             yield _call("forget_memory", id=ids[0], others=ids[1:])
             return
+        keep = SAID["keep"].match(text)
+        kept = text[keep.end() :].rstrip(" ?؟") if keep else ""
+        if "remember" in names and 0 < len(kept) <= MAX_CHARS:
+            yield _call("remember", text=kept)
+            return
         reminder = reminder_in(text, datetime.now().astimezone())
         if "set_reminder" in names and reminder:
             yield _call("set_reminder", **reminder)
@@ -237,7 +243,7 @@ def _all_known(question: OfflineQuestion) -> str:
     told = {
         each.text: replace(each, group=[])
         for each in reversed(memories)
-        if each.is_answer and (each.kind == "fact" or SAID["about_me"].search(each.text))
+        if each.is_answer and (each.kind == "fact" or told_in(each.text))
     }
     latest = [each for text, each in told.items() if text not in old][:_MAX_KNOWN]
     lines = quoted(latest[::-1], question.language)
@@ -278,6 +284,11 @@ def _from_tools(question: OfflineQuestion) -> str:
     return "\n".join(lines)
 
 
+_DONE = {"set_reminder": "done", "forget_memory": "forgotten", "remember": "kept"}
+_IS_DONE = ("Set", "Forgotten", "Kept", "This is known")
+"""How the result of a tool begins that has done its work; else the person is asked first."""
+
+
 def _from_tool(call: ToolCall, result: str, says: Mapping[str, str]) -> str:
     """Say what a tool did; of a failed tool, only that it failed."""
     if result.startswith("Error:"):
@@ -285,10 +296,8 @@ def _from_tool(call: ToolCall, result: str, says: Mapping[str, str]) -> str:
     if call.name == "read_page":
         _, *lines = filter(None, result.splitlines())
         return says["page"].format(short(" – ".join(lines)))
-    if call.name == "set_reminder":
-        return says["done"] if result.startswith("Set") else QUESTION_ALONE
-    if call.name == "forget_memory":
-        return says["forgotten"] if result.startswith("Forgotten") else QUESTION_ALONE
+    if call.name in _DONE:
+        return says[_DONE[call.name]] if result.startswith(_IS_DONE) else QUESTION_ALONE
     return says["clock"].format(_CLOCK.sub(r", \1", result))
 
 

@@ -227,7 +227,8 @@ def quoted(
             shown.add(id(beside))
         shown.add(id(each))
         where = SAYS[language][each.kind].format(_translated(each.when, language))
-        yield f"{where}: " + " ".join(f"“{short(text)}”" for text in texts)
+        marks = SAYS[language]["quote"]
+        yield f"{where}: " + " ".join(marks.format(short(text)) for text in texts)
 
 
 def _translated(when: str, language: str) -> str:
@@ -251,7 +252,8 @@ def outdated(memories: Sequence[Remembered]) -> set[str]:
 
 def corrects(new: str, old: str) -> bool:
     """Return whether a text corrects another: it says so, and has half of the other's words."""
-    has, had = (set(meanings(each).values()) - {NUMBER} for each in (new, old))
+    said = (new, SAID["wrong"].sub("", old))  # "that's wrong" says nothing of what is right
+    has, had = (set(meanings(each).values()) - {NUMBER} for each in said)
     return bool(SAID["corrects"].search(new)) and 2 * len(has & had) >= max(1, len(had))
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 import orjson
 import pytest
 
+from bot.features.claims.feature import claims_to_have_saved
 from bot.features.documents.scans import PAGE_QUESTION
 from bot.features.pictures.describing import PICTURE_QUESTION
 from bot.features.voice.servers import Transcriber
@@ -177,7 +178,7 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
     [
         (
             "What is my sister's boat called?",
-            "A little earlier: “My sister's boat is called Ada. She bought it in Oslo.”",
+            "Earlier: “My sister's boat is called Ada. She bought it in Oslo.”",
         ),
         (
             "what are my allergies",
@@ -195,7 +196,7 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
     recalled = await answer(prompt(f"{MEMORY}What did I say?", earlier=()), "none")
     assert recalled.endswith("From yesterday, 14:06: “私の妹は京都に住んでいます。”")
     said = await answer(prompt("What did I say?"), "none")
-    assert said == "A little earlier: “My sister's boat is called Ada. She bought it in Oslo.”"
+    assert said == "Earlier: “My sister's boat is called Ada. She bought it in Oslo.”"
     found = (
         "<memory>\n[today] Anna: My sister's boat is called Ada. She bought it in Oslo.\n</memory>"
     )
@@ -204,7 +205,7 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
 
 async def test_a_statement_is_noted() -> None:
     for said, kept in (("Я живу в Риге.",) * 2, ("One.\nTwo.",) * 2, ("w" * 200, f"{'w' * 120} …")):
-        noted = f"Noted: “{kept}” While memory is on, you can ask me about it."
+        noted = f"You said: “{kept}”\nWhile memory is on, you can ask me about it."
         assert await answer(prompt(said)) == noted
 
 
@@ -290,6 +291,24 @@ async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_le
     assert await learned(wish) == []
 
 
+@pytest.mark.parametrize("language", Catalogue().languages)
+async def test_a_wish_to_remember_calls_the_tool_and_is_not_learned_besides(language: str) -> None:
+    told = Catalogue().text(language, "claims.nothing_kept")
+    [wish] = re.findall("[“„«]([^…]*?) *…[ \u00a0]*[”“»]", told)
+    call = ("remember", '{"text":"my dog is Rex"}')
+    memory = "<memory>\n#7 [12 May 2026] My dog is Rex\n</memory>\n\n"
+    tools = [ToolDefinition(name, "", {}) for name in ("remember", "forget_memory")]
+    for begins in (wish, *NEWCOMER["keeps"][language].split("|")):
+        said = f"{memory}{begins} my dog is Rex?"
+        assert await calls(prompt(said), (*TOOLS, *tools)) == [call], begins
+    wish += " my dog is Rex"
+    done = [await answer(prompt(wish, *ran(*call, said))) for said in ("Kept.", "This is known")]
+    assert (*map(claims_to_have_saved, done),) == (True, True)
+    asked = ran(*call, "Not kept yet: the person is asked.")
+    assert await answer(prompt(wish, *asked)) == QUESTION_ALONE
+    assert await learned(wish) == []
+
+
 async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> None:
     model = OfflineChatModel(0, writers=lambda: ["Anna"])
     thanks = await model.complete(ModelRequest(prompt("Anna: Thanks!"), TOOLS))
@@ -303,7 +322,7 @@ async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> Non
     recalled = "<memory>\n[today] Anna: My dog is Rex\n</memory>\n\nAnna: What is my dog called?"
     asked = prompt(recalled, earlier=(PromptMessage("user", "Anna: My dog is Rex"),))
     once = await model.complete(ModelRequest(asked, TOOLS, tool_choice="none"))
-    assert once.text.endswith("A little earlier: “Anna: My dog is Rex”")
+    assert once.text.endswith("Earlier: “Anna: My dog is Rex”")
     assert once.text.count("Rex") == 1
 
 
@@ -460,7 +479,7 @@ async def test_of_a_picture_only_size_and_colors_are_told_and_a_page_is_not_read
         assert (reply.text, reply.is_blind) == (words, is_blind)
     shown = PromptMessage("user", "[photo]\n\nOur stamp", pictures=(picture,))
     reply = await model.complete(ModelRequest((*EARLIER, shown), TOOLS))
-    assert reply.text.startswith(f"I see this: {seen}.\n\nNoted: “Our stamp”")
+    assert reply.text.startswith(f"I see this: {seen}.\n\nYou said: “Our stamp”")
     # What it said of a picture may be stored as what that picture shows; that is quoted by nobody.
     asks = PromptMessage("user", "[photo]\n\nWhat is in this picture?", pictures=(picture,))
     said = PromptMessage("user", f"[photo] I see this: {seen}. What it shows I cannot tell.")
