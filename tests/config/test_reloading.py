@@ -95,7 +95,9 @@ def test_a_variable_that_resembles_a_setting_is_named(
 ) -> None:
     monkeypatch.setenv(name, "secret")
     monkeypatch.setenv(nearest, "")
-    assert unknown_names(Settings, str(tmp_path / ".env")) == [(name, f"did you mean {nearest}?")]
+    assert unknown_names(Settings, str(tmp_path / ".env")) == [
+        (name, f"rename {name} to {nearest}, if you mean that")
+    ]
 
 
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
@@ -105,9 +107,10 @@ def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
         "MAX_TURNS_PER_PERSON=9\n"  # a setting once, which resembles USER_TURNS_PER_MINUTE
     )
     assert unknown_names(Settings, str(file)) == [
-        ("BOT_TOKEN", "did you mean TELEGRAM_BOT_TOKEN?"),  # PROMPT_TOKENS has more letters of it
+        # PROMPT_TOKENS has more letters of it.
+        ("BOT_TOKEN", "rename BOT_TOKEN to TELEGRAM_BOT_TOKEN, if you mean that"),
         ("MAX_TURNS_PER_PERSON", "remove MAX_TURNS_PER_PERSON: the limit is always 4 now"),
-        ("OPENAI_URL", "did you mean OPENAI_BASE_URL?"),
+        ("OPENAI_URL", "rename OPENAI_URL to OPENAI_BASE_URL, if you mean that"),
     ]
 
 

@@ -198,8 +198,12 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def next_steps(rows: Sequence[Row]) -> str:
-    """Return the three most useful things to do: what failed, what has a price, what is offered."""
+    """Return the three most useful things to do: what failed, what has a price, what is offered.
+
+    A variable without effect comes first: it may be the reason why a setting is missing.
+    """
     ordered = [row for verdict in _BY_URGENCY for row in rows if row.verdict == verdict]
+    ordered.sort(key=lambda row: row.what != "Settings")
     steps = [f"{row.what}: {row.advice}" for row in ordered if row.advice]
     if is_passed(rows) and any(row.what == "Telegram" for row in rows):
         steps.insert(0, "start the bot, and write /start to it")

@@ -199,6 +199,8 @@ def test_it_ends_with_the_three_most_useful_steps() -> None:
         "3. Inspector: set a token",
     ]
     assert next_steps(ROWS[2:3]) == "Nothing is left to do."
+    misspelt = Row("Settings", "warn", "KEI has no effect", "rename KEI")
+    assert next_steps([*more, ROWS[1], misspelt]).splitlines()[1] == "1. Settings: rename KEI"
 
 
 OPENAI, LOCAL = "https://api.openai.com/v1", "http://127.0.0.1:9/v1"
