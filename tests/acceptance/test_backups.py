@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.features.backup.backup_file import BackupReader
+from bot.features.backup.command_line import NOTHING_THERE
 from tests.acceptance.buttons import erase_now
 from tests.acceptance.rig import Rig, open_rig, run_command
 from tests.servers.bot_api import User
@@ -98,3 +99,5 @@ async def test_a_restore_with_a_later_journal_keeps_what_no_erased_message_said(
     assert (status, "1 restored" in output) == (0, True), output
     stored = await rig.stored()
     assert (b"rhymes" in stored, OURS.encode() in stored) == (True, False)
+    status, output = await run_command(rig.environment, "restore", str(files[1]))
+    assert (status, "erasures applied: 1, " in output) == (NOTHING_THERE, True), output

@@ -91,7 +91,10 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
     except (BackupRefused, EmbeddedBusy, OSError, UnusableClass) as error:
         return _refused(settings, error)
     if not contents.scopes:
-        sys.stdout.write("nothing to restore: no conversation, person or namespace is in there\n")
+        erasures, access = len(contents.journals.entries), len(contents.access)
+        applied = f"erasures applied: {erasures}, entries of the access list: {access}"
+        taken = applied if erasures or access else "nothing to restore"
+        sys.stdout.write(f"{taken}; no conversation, person or namespace is in there\n")
         return NOTHING_THERE
     for outcome, sentence in _SENTENCES.items():
         if counts[outcome]:
