@@ -56,7 +56,7 @@ class UsageCommand:
             return Answer(self._sentences.say(language, "usage.only_private"))
         if not (sender.is_person and sender.id in self._settings.admin_user_ids):
             if asked.text:
-                return Answer(self._sentences.say(language, "admin.not_admin"))
+                return Answer(self._sentences.say(language, "usage.not_admin"))
             return Answer(await self._left(language, sender.id))
         if asked.text:
             # Of a group with topics, that of its General topic.

@@ -47,7 +47,7 @@ UNDERSTOOD = {
     "Memory is off here:": ("memory aus", "memory выкл"),
     "don't share what they know": ("memory Themen  aus",),
     "no instructions here any more": ("instructions aus",),
-    "for this bot's operators only": ("usage 123",),
+    "/usage alone tells you about your own limit.": ("usage 123",),
 }
 
 
