@@ -198,11 +198,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def next_steps(rows: Sequence[Row]) -> str:
-    """Return the three most useful things to do: what failed, what has a price, what is offered.
-
-    A variable without effect comes first: it may be the reason why a setting is missing.
-    """
+    """Return the three most useful things to do: what failed, what has a price, what is offered."""
     ordered = [row for verdict in _BY_URGENCY for row in rows if row.verdict == verdict]
+    # A variable without effect comes first: it may be the reason why a setting is missing.
     ordered.sort(key=lambda row: row.what != "Settings")
     steps = [f"{row.what}: {row.advice}" for row in ordered if row.advice]
     if is_passed(rows) and any(row.what == "Telegram" for row in rows):
