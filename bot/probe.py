@@ -6,24 +6,13 @@ An operator may show a row to anyone: it holds no secret, no error's own text an
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from http import HTTPStatus
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import structlog
 
-from bot.model.model_errors import (
-    NO_CREDIT,
-    AnswerIncomplete,
-    ContextTooLong,
-    ModelError,
-    ModelRefused,
-    ModelUnavailable,
-    NotAModel,
-)
-from config.settings import Settings
 from memory.store.client import RedisClient
-from memory.store.errors import StoreRefused, StoreUnfit, distrust
+from memory.store.errors import StoreRefused, StoreUnfit
 from memory.store.keys import Keys
 
 log = structlog.get_logger(__name__)
@@ -50,11 +39,16 @@ Rows: TypeAlias = AsyncGenerator[Row, None]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One group of checks. A feature has its own in `probes.py`, as `PROBES`."""
+    """One group of checks. A feature has its own in `probes.py`, as `PROBES`.
+
+    A `ModelError` that `run` raises becomes a warning: the bot does without this model.
+    """
 
     name: str
     run: Callable[[Any], Rows]  # gets the settings of the bot
     is_needed: Callable[[Any], object] = lambda _: True  # else the group has no row
+    model: str = "OPENAI_MODEL"  # the setting that names the model
+    advice: str = ""  # follows the usual advice about the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,91 +151,3 @@ async def read_state(client: RedisClient) -> ServerState:
         is_redis=is_redis,
         info=info,
     )
-
-
-def untrusted(error: BaseException, setting: str) -> tuple[str, str]:
-    """Return what is wrong with the certificate of a server, and what to do about it."""
-    advice = f"renew it, or check the host in {setting} and this machine's clock; "
-    advice += "SSL_CERT_FILE can name an authority of your own"
-    return f"its certificate is not trusted: {distrust(error)}", advice
-
-
-_CONNECTION = {
-    "dns": "the name in the address is unknown",
-    "connection_refused": "no server listens at the address",
-    "connection_failed": "the connection failed",
-}
-
-
-def trouble(
-    what: str,
-    error: ModelError,
-    model: str = "OPENAI_MODEL",
-    form: str = ", which usually ends in /v1",
-    refusal: str = "",
-) -> Row:
-    """Return the failed row of a model; it never repeats the server's text.
-
-    `model` is the setting that names the model. `form`, how an address looks, follows the name of
-    the address's setting; `refusal` says why the server may have refused a request.
-    """
-    has_own_server = model in ("OPENAI_EMBEDDING_MODEL", "TRANSCRIPTION_MODEL", "SPEECH_MODEL")
-    server = model.removesuffix("_MODEL") if has_own_server else "OPENAI"
-    address = f"{server}_BASE_URL{form}"
-    match error:
-        case ContextTooLong():
-            seen, advice = "the prompt is too long for this model", "lower PROMPT_TOKENS"
-        case ModelRefused(status=HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN):
-            seen, advice = "the key was refused", f"check {server}_API_KEY"
-        case ModelRefused(status=HTTPStatus.NOT_FOUND):
-            seen, advice = "no such model, or no such path", f"check {model} and {address}"
-        case ModelRefused():
-            code = f", {error.code}" if error.code else ""
-            seen = f"the server refused the request ({error.status}{code})"
-            advice = f"try another {model}"
-            if refusal:
-                hint = refusal.replace("OPENAI_API_KEY", f"{server}_API_KEY")
-                advice += f"; {hint.replace('OPENAI_MODEL', model)}"
-        case ModelUnavailable():
-            seen, advice = _unavailable(error, model, server)
-        case NotAModel():
-            seen, advice = "the server there is not OpenAI-compatible", f"check {address}"
-        case AnswerIncomplete():
-            seen, advice = "the answer broke off twice", f"try again, or another {model}"
-        case _:
-            seen, advice = "no usable answer", f"try another {model}"
-    return Row(what, "fail", seen, advice)
-
-
-def name_shared_server(row: Row, settings: Settings, server: str) -> Row:
-    """Name in the advice what is really set if `server`, such as `SPEECH`, is the main model's."""
-    key, address = f"{server}_API_KEY", f"{server}_BASE_URL"
-    if getattr(settings, address.lower()) != settings.openai_base_url:
-        return row
-    advice = row.advice.replace(f"check {address}", "check OPENAI_BASE_URL")
-    if key.lower() not in settings.model_fields_set:
-        advice = advice.replace(key, "OPENAI_API_KEY")
-    return replace(row, advice=advice)
-
-
-def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:
-    match error.code, error.status:
-        case "certificate", _:
-            seen, advice = untrusted(error, f"{server}_BASE_URL")
-        case "dns" | "connection_refused" | "connection_failed", _:
-            seen = _CONNECTION[error.code]
-            advice = f"check {server}_BASE_URL, and whether the server runs"
-        case code, _ if code == NO_CREDIT:
-            seen, advice = "the account has no credit", f"check the account of {server}_API_KEY"
-        case _, HTTPStatus.TOO_MANY_REQUESTS:
-            seen, advice = "too many requests", f"wait, or check the limits of {server}_API_KEY"
-        case _, HTTPStatus.NOT_IMPLEMENTED:
-            seen, advice = "the server does not offer this", f"check {model}"
-        case _, 0:
-            seen = "no answer in time"
-            faster = "try a faster model" if model == "SPEECH_MODEL" else "raise MODEL_TIMEOUT_S"
-            advice = f"check {server}_BASE_URL, or {faster}"
-        case _:
-            seen = f"the server failed ({error.status})"
-            advice = f"try again, or check {model} and {server}_BASE_URL"
-    return seen, advice

@@ -15,14 +15,14 @@ from itertools import count
 import orjson
 from pydantic import BaseModel
 
-from bot.features.check.known_servers import OTHER, KnownServer, recognize
+from bot.features.check.advice import OTHER, KnownServer, recognize, trouble
 from bot.model.call import ChatModel, ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.model.models import chat_parameters
 from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
-from bot.probe import Row, Rows, trouble
+from bot.probe import Row, Rows
 from bot.prompt.sections import messages_tokens
 from config.settings import Settings
 from config.values import secret_of
@@ -123,7 +123,7 @@ async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
     try:
         reply = await model.complete(ModelRequest(_prompt("Reply with the word: ready")))
     except ModelError as error:
-        return trouble(what, error, **known.words)
+        return trouble(what, error, known=known)
     seconds = time.perf_counter() - began
     if not reply.text.strip():
         return Row(what, "warn", f"{name} gave an empty answer", "try another OPENAI_MODEL")
@@ -137,7 +137,7 @@ async def _tool_call(model: ChatModel, known: KnownServer) -> Row:
     try:
         reply = await model.complete(ModelRequest(_prompt(question), (_NOTE_COLOR,)))
     except ModelError as error:
-        row = trouble(what, error, **known.words)
+        row = trouble(what, error, known=known)
         is_refused = isinstance(error, ModelRefused) and error.may_concern_parameters
         return replace(row, advice=f"{row.advice}; {hint}") if is_refused else row
     if any(_notes_blue(call) for call in reply.tool_calls):
@@ -153,7 +153,7 @@ async def _structured_answer(model: StructuredModel, name: str, known: KnownServ
         parts = await model.fill(_EXTRACT, "My favorite color is blue.", _FAVORITE)
         part = _FAVORITE.validate("favorite", parts["favorite"])
     except ModelError as error:
-        return trouble(what, error, "OPENAI_MEMORY_MODEL", **known.words)
+        return trouble(what, error, "OPENAI_MEMORY_MODEL", known)
     except PartInvalid:
         return Row(what, "fail", f"{name} answered in another shape", advice)
     if not isinstance(part, _Favorite) or "blue" not in (part.color or "").casefold():
@@ -200,7 +200,7 @@ async def whole_prompt(
     except ContextTooLong:
         return Row(_WHAT, "fail", f"the model does not take {sent} tokens", _advice(known))
     except ModelError as error:
-        return trouble(_WHAT, error, **known.words)
+        return trouble(_WHAT, error, known=known)
     return front_was_read(reply, sent, known)
 
 

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from pydantic import SecretStr
 
 from bot.feature import Subcommands
 from bot.features import modules
+from bot.features.check.advice import name_shared_server, trouble
 from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
 from bot.features.check.store import MAX_CONNECTIONS, STORED_DATA, check_store
 from bot.features.check.telegram import check_telegram, check_token
+from bot.model.model_errors import ModelError
 from bot.operator_classes import UnusableClass, class_at, found_at, found_beside
 from bot.probe import Probe, Row, Rows, StoreProbe
 from bot.runtime.logs import REPORTS_NEED, configure_logs, how_to_install
@@ -139,13 +142,19 @@ def _groups(
     if not _lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
     others = (each for each in probes if isinstance(each, Probe))
-    yield from ((each.name, _if_needed(each, settings)) for each in others)
+    yield from ((each.name, run_probe(each, settings)) for each in others)
 
 
-async def _if_needed(probe: Probe, settings: Settings) -> Rows:
-    if probe.is_needed(settings):
+async def run_probe(probe: Probe, settings: Settings) -> Rows:
+    """Yield the rows of a probe if it is needed; a model that the bot does without is a warning."""
+    if not probe.is_needed(settings):
+        return
+    try:
         async for row in probe.run(settings):
             yield row
+    except ModelError as error:
+        row = name_shared_server(trouble(probe.name, error, probe.model), settings, probe.model)
+        yield replace(row, verdict="warn", advice=f"{row.advice}{probe.advice}")
 
 
 def _lacks_embedding_key(settings: Settings) -> bool:

@@ -13,11 +13,11 @@ from math import inf, sqrt
 
 import numpy as np
 
-from bot.features.check.known_servers import recognize
+from bot.features.check.advice import name_shared_server, recognize, trouble
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
-from bot.probe import Row, Rows, StoreProbe, name_shared_server, trouble
+from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
 from config.values import secret_of
 from memory.scopes.log import message_of, seq_of
@@ -98,8 +98,8 @@ async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
     known = await recognize(settings.openai_embedding_base_url, key)
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
-    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", **known.words)
-    row = name_shared_server(row, settings, "OPENAI_EMBEDDING")
+    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", known)
+    row = name_shared_server(row, settings, "OPENAI_EMBEDDING_MODEL")
     return replace(row, advice=f"{row.advice}, or do without: OPENAI_EMBEDDING_MODEL=off")
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bot import probe
+from bot.features.check.advice import untrusted
 from bot.probe import Row, Rows, ServerState, StoreProbe
 from bot.runtime.maintenance import MAX_CLOCK_S
 from bot.runtime.process import open_store
@@ -156,7 +157,7 @@ def _trouble(error: StoreError, address: str) -> Row:
         advice = "check user, password and scheme of REDIS_URL"
         return Row("Redis", "fail", "the server refused this login or address", advice)
     if why := distrust(error):
-        seen, advice = probe.untrusted(error, "REDIS_URL")
+        seen, advice = untrusted(error, "REDIS_URL")
         accepting = "; or accept it with ?ssl_cert_reqs=none at its end" if "signed" in why else ""
         return Row("Redis", "fail", seen, advice + accepting)
     scheme = "redis" if address.startswith("rediss") else "rediss"

@@ -3,7 +3,8 @@
 import time
 from urllib.parse import urlsplit
 
-from bot.probe import Row, Rows, Verdict, untrusted
+from bot.features.check.advice import untrusted
+from bot.probe import Row, Rows, Verdict
 from bot.telegram.bot_api import BotIdentity, TelegramClient, WebhookState
 from bot.telegram.errors import (
     BadToken,

@@ -1,6 +1,5 @@
 """Photos: does the model that answers see them. The bot also works with a model that does not."""
 
-from dataclasses import replace
 from io import BytesIO
 
 from PIL import Image
@@ -8,9 +7,8 @@ from PIL import Image
 from bot.features.pictures.settings import PictureSettings
 from bot.model.call import ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
-from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
-from bot.probe import Probe, Row, Rows, trouble
+from bot.probe import Probe, Row, Rows
 from config.values import secret_of
 from memory.message import Picture
 
@@ -36,16 +34,12 @@ async def _photos(settings: PictureSettings) -> Rows:
     parameters = ChatParameters(_REPLY_TOKENS, settings.openai_reasoning)
     api = settings.openai_api
     async with open_client(settings.openai_base_url, key, _TIMEOUT_S, api=api) as client:
-        try:
-            model = OpenAIChatModel(client, name, _TIMEOUT_S, parameters)
-            reply = await model.complete(ModelRequest(messages))
-        except ModelError as error:
-            yield replace(trouble(_WHAT, error), verdict="warn")
-            return
+        model = OpenAIChatModel(client, name, _TIMEOUT_S, parameters)
+        reply = await model.complete(ModelRequest(messages))
     if reply.is_blind:
         yield Row(_WHAT, "ok", f"{name} cannot see pictures: people are told so")
     else:
         yield Row(_WHAT, "ok", f"{name} sees pictures ({settings.image_detail} detail)")
 
 
-PROBES = (Probe("Photos", _photos, lambda settings: not settings.lacks_key()),)
+PROBES = (Probe(_WHAT, _photos, lambda settings: not settings.lacks_key()),)

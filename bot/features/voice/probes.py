@@ -2,13 +2,11 @@
 
 import io
 import wave
-from dataclasses import replace
 
 from bot.features.voice.servers import SPEECH_TIMEOUT_S, Speaker, Transcriber
 from bot.features.voice.settings import VoiceSettings
-from bot.model.model_errors import ModelError, NotAModel
 from bot.model.openai_client import open_client
-from bot.probe import Probe, Row, Rows, name_shared_server, trouble
+from bot.probe import Probe, Row, Rows
 from config.values import secret_of
 
 _WHAT = "Voice messages"
@@ -24,12 +22,7 @@ async def _voice_messages(settings: VoiceSettings) -> Rows:
         yield Row(_WHAT, "ok", "off: the bot does not listen")
         return
     async with open_client(settings.transcription_base_url, key, _TIMEOUT_S) as client:
-        try:
-            await Transcriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
-        except ModelError as error:
-            row = _trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
-            yield name_shared_server(row, settings, "TRANSCRIPTION")
-            return
+        await Transcriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
         yield Row(_WHAT, "ok", f"{name} listens")
 
 
@@ -40,21 +33,8 @@ async def _spoken_answers(settings: VoiceSettings) -> Rows:
         yield Row(_SPOKEN, "ok", "off: answers to voice messages come as text")
         return
     async with open_client(settings.speech_base_url, key, SPEECH_TIMEOUT_S) as client:
-        try:
-            await Speaker(client, name, settings.speech_voice).sound("Hello.")
-        except ModelError as error:
-            row = _trouble(_SPOKEN, error, "SPEECH_MODEL", ", try another SPEECH_VOICE")
-            row = name_shared_server(row, settings, "SPEECH")
-            is_other = isinstance(error, NotAModel)
-            yield replace(row, seen="no OGG with Opus came") if is_other else row
-            return
+        await Speaker(client, name, settings.speech_voice).sound("Hello.")
         yield Row(_SPOKEN, "ok", f"{name} speaks as {settings.speech_voice}")
-
-
-def _trouble(what: str, error: ModelError, model: str, advice: str = "") -> Row:
-    """Return the row of a model that the bot can do without; `advice` follows the usual one."""
-    row = trouble(what, error, model)
-    return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
 
 
 def _silence() -> bytes:
@@ -72,6 +52,18 @@ def _has_server(own_key: object, settings: VoiceSettings) -> bool:
 
 
 PROBES = (
-    Probe("Voice messages", _voice_messages, lambda s: _has_server(s.transcription_api_key, s)),
-    Probe("Spoken answers", _spoken_answers, lambda s: _has_server(s.speech_api_key, s)),
+    Probe(
+        _WHAT,
+        _voice_messages,
+        lambda settings: _has_server(settings.transcription_api_key, settings),
+        "TRANSCRIPTION_MODEL",
+        ", or do without: TRANSCRIPTION_MODEL=off",
+    ),
+    Probe(
+        _SPOKEN,
+        _spoken_answers,
+        lambda settings: _has_server(settings.speech_api_key, settings),
+        "SPEECH_MODEL",
+        ", try another SPEECH_VOICE, or do without: SPEECH_MODEL=off",
+    ),
 )

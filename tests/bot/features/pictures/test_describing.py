@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from bot.features.check.command_line import run_probe
 from bot.features.pictures.describing import DescribingAgent, PictureDescriptions
 from bot.features.pictures.probes import PROBES
 from bot.model.call import ModelReply, ModelRequest, PromptMessage
@@ -159,9 +160,9 @@ async def test_a_small_picture_is_sent(
             refuses=lambda asked: error if "data:image/png" in str(asked.raw) else None
         )
     settings = settings_of(openai_base_url=model_api.base_url, openai_model="eyes")
-    [row] = (await rows_of(PROBES[0].run(settings))).values()
+    [row] = (await rows_of(run_probe(PROBES[0], settings))).values()
     assert (row.verdict, row.seen) == (verdict, seen)
     asked = len(model_api.log.calls)
     off = settings_of(openai_base_url=model_api.base_url, image_detail="off")
-    [row] = (await rows_of(PROBES[0].run(off))).values()
+    [row] = (await rows_of(run_probe(PROBES[0], off))).values()
     assert (row.verdict, len(model_api.log.calls)) == ("ok", asked)

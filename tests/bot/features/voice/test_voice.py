@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from bot.features.check.command_line import run_probe
 from bot.features.voice import servers
 from bot.features.voice.feature import SpokenAnswers, feature
-from bot.features.voice.probes import _spoken_answers as check_speech
-from bot.features.voice.probes import _voice_messages as check_transcription
+from bot.features.voice.probes import PROBES
 from bot.features.voice.servers import Speaker, Transcriber
 from bot.model.call import Usage
 from bot.model.model_errors import ModelRefused, ModelUnavailable, NotAModel
@@ -33,6 +33,8 @@ from tests.servers.model_api import (
 )
 
 __all__ = ["client", "script", "server"]
+
+TRANSCRIPTION, SPEECH = PROBES
 
 
 @pytest.mark.parametrize("ways", [["way_voice"], []])
@@ -113,7 +115,7 @@ async def test_an_answer_is_not_lost_if_its_sound_takes_beyond_the_deadline() ->
 
 async def test_a_model_that_speaks(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
     settings = settings_of(openai_base_url=model_api.base_url, speech_model="mouth")
-    [row] = (await rows_of(check_speech(settings))).values()
+    [row] = (await rows_of(run_probe(SPEECH, settings))).values()
     assert (row.verdict, row.seen) == ("ok", "mouth speaks as alloy")
     asked = model_api.log.calls[-1].request
     assert isinstance(asked, SpeechRequest)
@@ -125,20 +127,21 @@ async def test_a_server_that_does_not_speak_is_a_warning_and_no_model_is_none(
 ) -> None:
     settings = settings_of(openai_base_url=model_api.base_url, speech_model="mouth")
     model_api.faults.add(ApiError(401, "Incorrect key"), when=is_speech)
-    [row] = (await rows_of(check_speech(settings))).values()
+    [row] = (await rows_of(run_probe(SPEECH, settings))).values()
     assert row.verdict == "warn"
     assert row.advice.startswith("check OPENAI_API_KEY")
     assert row.advice.endswith("or do without: SPEECH_MODEL=off")
     model_api.faults.add(Break.HTML, when=is_speech)
-    [row] = (await rows_of(check_speech(settings))).values()
+    [row] = (await rows_of(run_probe(SPEECH, settings))).values()
     assert (row.verdict, row.seen) == ("warn", "no OGG with Opus came")
-    [row] = (await rows_of(check_speech(settings_of(speech_model="off")))).values()
+    off = settings_of(openai_base_url=model_api.base_url, speech_model="off")
+    [row] = (await rows_of(run_probe(SPEECH, off))).values()
     assert (row.verdict, row.seen) == ("ok", "off: answers to voice messages come as text")
 
 
 async def test_silence_is_sent(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
     settings = settings_of(openai_base_url=model_api.base_url, transcription_model="ears")
-    [row] = (await rows_of(check_transcription(settings))).values()
+    [row] = (await rows_of(run_probe(TRANSCRIPTION, settings))).values()
     assert (row.verdict, row.seen) == ("ok", "ears listens")
     asked = model_api.log.calls[-1].request
     assert isinstance(asked, TranscriptionRequest)
@@ -154,11 +157,11 @@ async def test_a_bot_that_cannot_listen_is_no_failure(
 ) -> None:
     settings = settings_of(openai_base_url=model_api.base_url)
     model_api.faults.add(ApiError(401, "Incorrect key"), when=is_transcription)
-    [row] = (await rows_of(check_transcription(settings))).values()
+    [row] = (await rows_of(run_probe(TRANSCRIPTION, settings))).values()
     assert (row.verdict, row.advice) == (
         "warn",
         "check OPENAI_API_KEY, or do without: TRANSCRIPTION_MODEL=off",
     )
-    off = settings_of(transcription_model="off")
-    [row] = (await rows_of(check_transcription(off))).values()
+    off = settings_of(openai_base_url=model_api.base_url, transcription_model="off")
+    [row] = (await rows_of(run_probe(TRANSCRIPTION, off))).values()
     assert (row.verdict, row.seen) == ("ok", "off: the bot does not listen")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.features.check.advice import KNOWN, OTHER, recognize, trouble
 from bot.features.check.chat_model import check_chat
 from bot.features.check.embeddings import check_embeddings
-from bot.features.check.known_servers import KNOWN, OTHER, recognize
 from bot.model.model_errors import (
     AnswerIncomplete,
     AnswerUnreadable,
@@ -19,7 +19,7 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.probe import Row, trouble
+from bot.probe import Row
 from config.loading import load_settings
 from tests.bot.features.check.front_reader import SMALL
 from tests.bot.features.conftest import SettingsOf, rows_of
@@ -249,7 +249,7 @@ def test_the_guide_shows_the_row_of_each_typical_mistake(wrong: Wrong) -> None:
 
 def test_a_hint_names_the_settings_of_the_model_that_was_checked() -> None:
     litellm = next(server for server in KNOWN if server.name == "LiteLLM")
-    row = trouble("Embeddings", ModelRefused(status=400), "OPENAI_EMBEDDING_MODEL", **litellm.words)
+    row = trouble("Embeddings", ModelRefused(status=400), "OPENAI_EMBEDDING_MODEL", litellm)
     assert row.advice.endswith("LiteLLM gives the same answer to a wrong OPENAI_EMBEDDING_API_KEY")
 
 
@@ -270,7 +270,7 @@ def every_trouble() -> Iterator[Row]:
     for error in errors:
         for known in (*KNOWN, OTHER):
             for model in ("OPENAI_MODEL", "OPENAI_EMBEDDING_MODEL"):
-                yield trouble("Model", error, model, **known.words)
+                yield trouble("Model", error, model, known)
 
 
 def test_every_failed_row_names_a_setting_to_change() -> None:
