@@ -25,7 +25,7 @@ from bot.runtime.logs import short_name
 from bot.runtime.maintenance import Maintenance, repeat, watches
 from bot.runtime.process import EVERYTHING, Duty, is_done_before, memory_options, open_store
 from bot.runtime.web import WebServer, health_routes
-from bot.runtime.work import WorkLoop, work_of
+from bot.runtime.work import WorkLoop
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
@@ -194,10 +194,9 @@ class App:
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
-            kinds = [work for each in features for work in work_of(each, memory.scopes)]
             deliverer = Deliverer(chat, settings.send_timeout_s, memory.exporter.export, observe)
-            serves = services.admission.serves
-            due_work = WorkLoop(memory.work, kinds, deliverer, settings.lease_s, serves)
+            lease_s, serves = settings.lease_s, services.admission.serves
+            due_work = WorkLoop(memory.work, memory.scopes, features, deliverer, lease_s, serves)
             loading = services.models.load(_LOAD_AFTER_S)
             running += [worker.run(), maintenance.run(), due_work.run(), loading]
         running += [task() for each in features for task in each.tasks]

@@ -13,7 +13,7 @@ from functools import partial
 import structlog
 
 from bot.commands.notices import mutes
-from bot.feature import Feature, Work
+from bot.feature import Feature
 from bot.runtime.maintenance import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.telegram.updates import IncomingMessage, to_bytes
@@ -47,29 +47,6 @@ _DOUBT_S = 10.0
 _GRACE_S = 2.0
 
 
-class UnlessMuted:
-    """Says nothing to a person who mutes, unless a message asked for the item.
-
-    The work is called all the same, because it may plan what comes next.
-    """
-
-    def __init__(self, work: Work, scopes: Scopes) -> None:
-        self.kind = work.kind
-        self._work = work
-        self._scopes = scopes
-
-    async def message(self, item: WorkItem) -> Outbox | IncomingMessage | None:
-        """Return what the work says, None if it is not wanted."""
-        message = await self._work.message(item)
-        person = await self._scopes.read(Scope.of_person(item.person))
-        return None if mutes(person) and not item.message_id else message
-
-
-def work_of(feature: Feature, scopes: Scopes) -> Sequence[Work]:
-    """Return the work of a feature; if nobody asked for it, a person can mute it."""
-    return [UnlessMuted(each, scopes) if feature.says_unasked else each for each in feature.work]
-
-
 @dataclass(slots=True, eq=False)
 class WorkLoop:
     """Looks for due items in every worker, and does a few at once.
@@ -78,7 +55,8 @@ class WorkLoop:
     """
 
     items: WorkItems
-    kinds: Sequence[Work]
+    scopes: Scopes
+    features: Sequence[Feature]
     deliverer: Deliverer
     lease_s: float
     serves: Callable[[int, int], bool] = lambda _person, _chat: True
@@ -135,15 +113,20 @@ class WorkLoop:
 
     async def _send(self, taken: TakenWork) -> None:
         item = taken.item
-        kind = next((each for each in self.kinds if each.kind == item.kind), None)
-        if kind is None or not self.serves(item.person, item.chat_id):
-            await self.items.postpone(taken, _PAUSE_S if kind else _UNKNOWN_PAUSE_S)
+        works = ((feature, work) for feature in self.features for work in feature.work)
+        found = [each for each in works if each[1].kind == item.kind]
+        if not found or not self.serves(item.person, item.chat_id):
+            await self.items.postpone(taken, _PAUSE_S if found else _UNKNOWN_PAUSE_S)
             return
+        feature, work = found[0]
         next_due = self._next_due(item)
         message = None
         if item.sends < _MAX_SENDS:
             async with asyncio.timeout(self.lease_s * _SAYING):
-                message = await kind.message(item)
+                message = await work.message(item)  # also if muted: it may plan what comes next
+            if feature.says_unasked and not item.message_id:
+                person = await self.scopes.read(Scope.of_person(item.person))
+                message = None if mutes(person) else message
         elif item.sends < BEGUN:
             log.warning("work unknown", kind=item.kind)
         if message is None:

@@ -14,7 +14,7 @@ from bot.telegram.updates import (
     IncomingMessage,
     Stranger,
     Update,
-    from_bytes,
+    readable,
     to_bytes,
 )
 from memory.message import Message, joined, texts_of
@@ -43,11 +43,10 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
 
     Return None if the edit is about another message, and the same body if it changes nothing.
     """
-    try:
-        waiting = from_bytes(body)
-    except (KeyError, TypeError, ValueError):
+    waiting = readable(body)
+    if waiting is None or waiting.sender.id != edit.sender.id:
         return None
-    if waiting.sender.id != edit.sender.id or waiting.kind not in (*EDITABLE, "edit"):
+    if waiting.kind not in (*EDITABLE, "edit"):
         return None
     replaced, edited = waiting.replaced, waiting
     if replaced is None and waiting.message_id == edit.message_id:
@@ -68,9 +67,8 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
 
 def is_about(message_id: int, body: bytes) -> bool:
     """Return whether an entry would answer or change this message, or do the task it asked for."""
-    try:
-        waiting = from_bytes(body)
-    except (KeyError, TypeError, ValueError):
+    waiting = readable(body)
+    if waiting is None:
         return False
     if waiting.replaced and (question := waiting.replaced.question):
         ids = {id_ for each in question for id_ in each.message_ids}

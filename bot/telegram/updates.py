@@ -290,6 +290,14 @@ def from_bytes(packed: bytes) -> IncomingMessage:
     return IncomingMessage(**values)
 
 
+def readable(packed: bytes) -> IncomingMessage | None:
+    """Unpack a message that may be damaged, or of a newer release; None if it cannot be read."""
+    try:
+        return from_bytes(packed)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def _fields(value: Any) -> list[object]:
     return [getattr(value, name) for name in value.__match_args__]
 

@@ -21,7 +21,7 @@ from bot.commands.access import call_context_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, with_buttons
 from bot.reply.split import without_file
-from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
+from bot.telegram.updates import IncomingMessage, Sender, readable, to_bytes
 from bot.turn.answer import Answerer
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.observers import GaveUp, Observer, StepBegan, TurnBegan, TurnEnded, observed
@@ -290,28 +290,21 @@ def _without_reply(entry: Entry) -> Entry:
 
     A dead letter may stay for long, and that person's /forget would not find it.
     """
-    try:
-        message = from_bytes(entry.body)
-    except (KeyError, TypeError, ValueError):
-        return entry
-    return replace(entry, body=to_bytes(replace(message, reply=None)))
+    message = readable(entry.body)
+    return replace(entry, body=to_bytes(replace(message, reply=None))) if message else entry
 
 
 def _last_message(opened: OpenTurn) -> IncomingMessage:
     """Return the message that is answered; one that cannot be read is replaced by its place."""
-    entry = opened.entries[-1]
-    try:
-        return from_bytes(entry.body)
-    except (KeyError, TypeError, ValueError):
-        chat = opened.lease.conversation
-        return IncomingMessage(
-            update_id=entry.update_id,
-            chat_id=chat.chat_id,
-            topic_id=chat.topic_id,
-            is_group=chat.chat_id < 0,
-            message_id=0,
-            sent_at=0,
-            sender=Sender(entry.sender_id, ""),
-            kind="unsupported",
-            text="",
-        )
+    entry, chat = opened.entries[-1], opened.lease.conversation
+    return readable(entry.body) or IncomingMessage(
+        update_id=entry.update_id,
+        chat_id=chat.chat_id,
+        topic_id=chat.topic_id,
+        is_group=chat.chat_id < 0,
+        message_id=0,
+        sent_at=0,
+        sender=Sender(entry.sender_id, ""),
+        kind="unsupported",
+        text="",
+    )

@@ -131,7 +131,7 @@ class BatchLearner:
 
     def within(self, progress: Progress) -> list[LearningBehavior]:
         """Return the behaviors that learn from this conversation."""
-        return [each for each in self._behaviors if each.reach.covers(progress.conversation)]
+        return [each for each in self._behaviors if each.reach.covers(progress.here.scope)]
 
     def _learned(
         self, progress: Progress, behavior: LearningBehavior, batch: Batch, raw: object
@@ -221,7 +221,7 @@ def batch_of(
             taken = at
             exchanges += 1
     return Batch(
-        conversation=progress.conversation,
+        conversation=progress.here.scope,
         messages=selected[:taken],
         digests={digest.seq: digest.text for digest in progress.here.all(Digest)},
         here=progress.here,

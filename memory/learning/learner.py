@@ -148,7 +148,6 @@ class ConversationLearner:
         if here.waiting_writes or (self.vectors and self.vectors.has_many(said)):
             return False
         progress = Progress(
-            conversation=conversation,
             here=here,
             facts=facts,
             session=said.session,
@@ -212,7 +211,7 @@ class ConversationLearner:
                 *(each.expires_at - progress.now for each in progress.here.all(WaitingWrite)),
             )
         except NotWritten as refusal:
-            tag = progress.conversation.tag
+            tag = progress.here.scope.tag
             log.info("learning starts again", conversation=tag, why=str(refusal))
             return done, _REFUSED_AGAIN_S, ()
         return done, min(due_in_s, *again_in_s), (*no_answer, *no_vectors)

@@ -33,8 +33,7 @@ class LearnerBusy(MemoryFailure):
 class Progress:
     """A conversation while behaviors learn from it."""
 
-    conversation: Scope
-    here: ScopeMemory
+    here: ScopeMemory  # the conversation
     facts: ScopeMemory  # in private chats that of the person, else the same object
     session: int  # messages up to this sequence belong to sessions that `/new` ended
     now: float  # Unix seconds
@@ -139,7 +138,6 @@ async def progress_of(
     known = [each for each in here.messages.messages[-MAX_SAID:] if each.seq <= held.message]
     messages = [message_of(seq_of(entry), paired(columns)) for entry, columns in newer]
     return Progress(
-        conversation=conversation,
         here=here,
         facts=read_scopes[0],
         session=deltas[conversation].session,
@@ -178,7 +176,7 @@ async def progress_after(
     """
     if await scopes.write_all(writes):
         return replace(progress, now=time())
-    again, _ = await progress_of(scopes, progress.conversation)
+    again, _ = await progress_of(scopes, progress.here.scope)
     return replace(again, is_asked_for=progress.is_asked_for)
 
 

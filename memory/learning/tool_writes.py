@@ -202,9 +202,9 @@ class ToolWriter:
             writes = _writes_of(progress.here, turn).writes
             wanted = [w for w in writes if isinstance(w, ForgetRecord) and not w.asks_first]
             for write in wanted:
-                await self._correcting.delete_fact(progress.conversation, write.record_id)
+                await self._correcting.delete_fact(progress.here.scope, write.record_id)
             if wanted:
-                again, _ = await progress_of(self._scopes, progress.conversation)
+                again, _ = await progress_of(self._scopes, progress.here.scope)
                 progress = replace(again, is_asked_for=progress.is_asked_for)
             progress = await self._remember(progress, turn)
         asked = progress.here.all(WaitingWrite)

@@ -194,16 +194,17 @@ class Delta:
             generation=read.get("generation", 0),
             session=read.get("session", 0),
             fields={name.decode(): value.decode() for name, value in paired(fields).items()},
-            records=None if learned is None else _stream(learned, records, record_vectors),
-            messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,
+            records=None if learned is None else stream_of(learned, records, record_vectors),
+            messages=stream_of(read["messages"], newest_first[::-1], vectors) if said else None,
             is_off=read.get("is_off", False),
             revision=read.get("revision", 0),
         )
 
 
-def _stream(
+def stream_of(
     head: Mapping[str, Reply], entries: Sequence[Reply], vectors: Sequence[Reply]
 ) -> StreamDelta:
+    """Read what a script answers of a stream, with its entries and vectors."""
     return StreamDelta(
         entries=[(seq_of(entry), paired(columns)) for entry, columns in entries],
         vectors=[(seq_of(entry), columns[1]) for entry, columns in vectors],

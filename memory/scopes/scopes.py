@@ -20,7 +20,7 @@ import orjson
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
 from memory.scopes.entries import written
 from memory.scopes.fields import Field
-from memory.scopes.log import Cursor, Delta, StreamDelta, seq_of, stored_fields, version_of
+from memory.scopes.log import Cursor, Delta, StreamDelta, stored_fields, stream_of, version_of
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
@@ -174,38 +174,30 @@ class Scopes:
         that its vectors do not wait in memory. Long conversations are read one after the other,
         because indexing one with many made-up words takes 100 MB.
         """
-        keys = self.store.keys.scope(conversation)
-        names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
-        versions: set[tuple[Reply, ...]] = set()
+        before: Reply = None
         is_whole = is_long = False
         async with AsyncExitStack() as turn:
             while not is_whole:
-                if not versions:
+                if before is None:
                     messages = MessageStream()
                     messages.max_bytes = self.conversation_bytes
                 if not is_long and messages.nbytes > _LONG_BYTES:
                     is_long = True
                     await turn.enter_async_context(self.reading_long)
-                newest = {keys.log: messages.newest, keys.vectors: messages.newest_vector}
-                pages = [
-                    ("XRANGE", key, b"(%d-0" % seq, "+", "COUNT", _PAGE_OF_MESSAGES)
-                    for key, seq in newest.items()
-                ]
-                version = ("HMGET", keys.meta, *names)
-                answers = await self.store.client.pipeline([version, *pages, version])
-                before, log, vectors, after = answers
-                versions |= {tuple(before), tuple(after)}
-                page = StreamDelta(
-                    entries=[(seq_of(entry), fields) for entry, fields in log],
-                    length=messages.count + len(log),
-                    fingerprint=(after[2] or b"").decode(),
-                    vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
-                    vectors_length=messages.vectors_count + len(vectors),
-                )
+                newest = {"message": messages.newest, "vector": messages.newest_vector}
+                request = {**newest, "max": _PAGE_OF_MESSAGES}
+                meta, log, vectors = await self.store.run("read_log", conversation, request)
+                head = {
+                    "length": messages.count + len(log),
+                    "fingerprint": (meta[2] or b"").decode(),
+                    "vectors_length": messages.vectors_count + len(vectors),
+                }
+                page = stream_of(head, log, vectors)
                 widths = {len(row) for _, row in page.vectors}
-                if len(versions) > 1 or len(widths) > 1 or not messages.joins(page):
-                    versions.clear()  # an erasure or another model came between: read all again
+                if meta != (before or meta) or len(widths) > 1 or not messages.joins(page):
+                    before = None  # an erasure or another model came between: read all again
                     continue
+                before = meta
                 messages.add(page)
                 messages.shorten()
                 is_whole = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
@@ -214,8 +206,8 @@ class Scopes:
                 is_much = has_all and messages.unindexed > _MAX_UNINDEXED
                 if is_long and (is_whole or is_much):
                     await shielded(asyncio.to_thread(messages.indexed, self.zone))
-        messages.session = int(after[3] or 0)
-        return version_of(after), messages
+        messages.session = int(meta[3] or 0)
+        return version_of(meta), messages
 
     async def index(self, scope_memory: ScopeMemory) -> None:
         """Index new records; there may be thousands, so other turns go on meanwhile."""
@@ -316,11 +308,11 @@ class Scopes:
         if the waiting entry was changed or answered, or if a message that it holds was erased.
         """
         scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
-        entries = list(map(written, (*revision.instead, *revision.added)))
-        numbered = ((kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT))
+        entries = [*map(written, (*revision.instead, *revision.added))]
         contents: list[Arg] = [content for _, content in entries]
-        both = ((scope_memory.record(each.id), each) for each in revision.instead)
-        reworded = [new.id for old, new in both if old and old.embedded_text != new.embedded_text]
+        numbered = [(kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT)]
+        known = ((scope_memory.record(new.id), new) for new in revision.instead)
+        reworded = [new.id for old, new in known if old and old.embedded_text != new.embedded_text]
         wanted = {
             "receipt": revision.receipt_id,
             "ttl_s": self.store.ttl_s,
@@ -330,9 +322,9 @@ class Scopes:
             "known": scope_memory.fields,
             "messages": list(revision.messages),
             "records": list(revision.records),
-            "instead": [(record.id, *next(numbered)) for record in revision.instead],
+            "instead": [(new.id, *at) for new, at in zip(revision.instead, numbered, strict=False)],
             "reworded": reworded,  # their vectors must go
-            "added": list(numbered),
+            "added": numbered[len(revision.instead) :],
             "fields": new_values(revision),
         }
         if message := revision.rewritten:

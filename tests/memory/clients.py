@@ -11,7 +11,7 @@ _MAX_STEPS = 40
 
 
 class InterruptedClient(RedisClient):
-    """Awaits, once, what `behind` has for a command's name, after the command."""
+    """Awaits, once, what `behind` has for a command's name or a script's digest, after it ran."""
 
     @cached_property
     def behind(self) -> dict[str, Callable[[], Awaitable[object]]]:
@@ -23,7 +23,7 @@ class InterruptedClient(RedisClient):
         return reply
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        if not any(isinstance(each, Sequence) and each[0] in self.behind for each in commands):
+        if self.behind.keys().isdisjoint(map(_name, commands)):
             return await super().pipeline(commands)
         replies: list[Reply] = []
         for command in commands:
@@ -32,9 +32,12 @@ class InterruptedClient(RedisClient):
         return replies
 
     async def _interrupt(self, command: Command | ScriptCall) -> None:
-        name = str(command[0]) if isinstance(command, Sequence) else ""
-        if meanwhile := self.behind.pop(name, None):
+        if meanwhile := self.behind.pop(_name(command), None):
             await meanwhile()
+
+
+def _name(command: Command | ScriptCall) -> str:
+    return command.digest if isinstance(command, ScriptCall) else str(command[0])
 
 
 class DyingClient(RedisClient):

@@ -33,7 +33,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bot.model.call import CallReport
-from bot.telegram.updates import from_bytes, trace_of_update
+from bot.telegram.updates import readable, trace_of_update
 from bot.turn.observers import (
     AgentRan,
     Event,
@@ -232,9 +232,7 @@ def _just(seconds: float) -> tuple[float, float]:
 
 def _parent_of(entry: Entry) -> SpanContext | None:
     """Return the span of the intake of a message; None if it was not traced."""
-    try:
-        carrier = {_FIELD: from_bytes(entry.body).trace}
-    except (KeyError, TypeError, ValueError):  # a turn that is given up may hold anything
-        return None
+    message = readable(entry.body)  # a turn that is given up may hold anything
+    carrier = {_FIELD: message.trace if message else ""}
     found = get_current_span(_TRACE_PARENT.extract(carrier, Context())).get_span_context()
     return found if found.is_valid else None

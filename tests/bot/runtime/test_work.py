@@ -10,12 +10,12 @@ import pytest
 
 from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
-from bot.feature import Work
+from bot.feature import Feature, Work
 from bot.features.off_record.feature import OffRecordSessions
 from bot.features.reminders.due import DueReminders
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.runtime.work import UnlessMuted, WorkLoop
+from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
 from bot.telegram.updates import from_bytes
@@ -76,9 +76,9 @@ def worker(
     pause: Callable[[float], Awaitable[None]] = no_pause,
     serves: Callable[[int, int], bool] = lambda *_: True,
 ) -> WorkLoop:
-    kind = kind or DueReminders(memory.work, SENTENCES)
+    feature = Feature(name="due", work=[kind or DueReminders(memory.work, SENTENCES)])
     deliverer = Deliverer(chat, 5, no_export, lambda _: None, pause)
-    return WorkLoop(memory.work, [kind], deliverer, LEASE_S, serves)
+    return WorkLoop(memory.work, memory.scopes, [feature], deliverer, LEASE_S, serves)
 
 
 async def begin(due: WorkLoop) -> None:
@@ -378,7 +378,9 @@ async def test_who_mutes_gets_of_a_feature_that_says_unasked_only_what_they_aske
         await memory.work.add(here, each)
     await set_mute(memory.scopes, ANN, 1, is_muted=True)
     chat = ScriptedChat([])
-    await work(worker(memory, chat, UnlessMuted(Says(), memory.scopes)))
+    loop = worker(memory, chat)
+    loop.features = [Feature(name="tips", work=[Says()], says_unasked=True)]
+    await work(loop)
     assert chat.texts == ["asked for"]
     assert await memory.work.list_open(HERE) == []
 

@@ -14,7 +14,7 @@ from bot.commands.erasing import Receipts
 from bot.commands.fact_edits import FactEdits
 from bot.commands.immediate import Buttons, ImmediateActions
 from bot.costs import Budget
-from bot.feature import Services
+from bot.feature import Feature, Services
 from bot.features.reminders.due import DueReminders
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
@@ -167,7 +167,8 @@ class SimulatedBot:
         queue, histories = memory.turns, memory.histories
         self._worker = TurnWorker(self._ready_queue, queue, histories, permits, named.run, 4)
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
-        self._work = NamingWorkLoop(memory.work, [tasks], deliverer, LEASE_S)
+        features = [Feature(name="tasks", work=[tasks])]
+        self._work = NamingWorkLoop(memory.work, memory.scopes, features, deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, telegram, {})

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import get_args
 from zoneinfo import ZoneInfo
 
@@ -461,25 +460,16 @@ async def test_a_forgetting_takes_what_no_turn_appended(memory: Memory, kind: Jo
     assert texts((await history_of(memory)).messages) == []
 
 
-async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
-    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
-) -> None:
-    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
-    learner = Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
-    await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
-    history = await turned(memory)
-    interrupted.behind["HMGET"] = partial(learner.learn, HERE)
-    assert len(await history.search("boat", 3)) == 3
-
-
+@pytest.mark.parametrize("are_embedded", [True, False])
 async def test_a_long_read_holds_no_vectors_of_two_lengths(
-    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter, *, are_embedded: bool
 ) -> None:
-    """The model changes behind its name between two pages."""
+    """Between two pages the model changes behind its name, or the first vectors come."""
     memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
     learner = Memory(store, 42, tokens, embedder := WordsEmbedder(), OPTIONS)
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(150)])
-    await learner.learn(HERE)
+    if are_embedded:
+        await learner.learn(HERE)
 
     async def change_model() -> None:
         embedder.dimensions = 64
@@ -487,10 +477,8 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
         for _ in range(2):  # the old vectors go, then all come
             await learner.learn(HERE)
 
-    async def behind_the_first_page() -> None:
-        interrupted.behind["XRANGE"] = change_model
-
-    interrupted.behind["XRANGE"] = behind_the_first_page
+    read_log = memory.scripts["read_log"].command([]).digest
+    interrupted.behind[read_log] = change_model
     history = await ChatHistory.read(memory.histories, HERE)
     assert interrupted.behind == {}
     assert len(await history.search("boat", 3)) == 3
