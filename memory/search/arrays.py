@@ -84,14 +84,6 @@ def int8_rows(packed_rows: Sequence[bytes]) -> Int8Rows:
     return raw.reshape(len(packed_rows), -1)[:, len(NO_SCALE) :]
 
 
-def unpacked(packed_rows: Sequence[bytes]) -> Floats:
-    """Return `(n, dim)` float32 unit rows; a row of zeros stays zero. All rows have one length."""
-    rows = int8_rows(packed_rows).astype(np.float32)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Floats = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-    return unit
-
-
 def product(matrix: Int8Rows, question: Floats, rows: Positions | None = None) -> Floats:
     """Return `matrix @ question`, of some rows or of all, `(rows,)`."""
     product = np.empty(len(matrix if rows is None else rows), np.float32)

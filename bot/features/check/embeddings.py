@@ -21,7 +21,7 @@ from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
 from config.values import secret_of
 from memory.scopes.log import message_of, seq_of
-from memory.search.arrays import unpacked
+from memory.search.arrays import int8_rows
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import SESSION_PAUSE_S, IndexRecord
@@ -175,7 +175,8 @@ async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes
 
 def _found(stored: Sequence[tuple[IndexRecord, bytes]]) -> list[int]:
     said, packed = zip(*stored, strict=True)
-    vectors = unpacked(packed)
+    rows = int8_rows(packed).astype(np.float32)
+    vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
     indexes = [HybridIndex(weights=weights) for weights in (_BOTH, _VECTORS, _BOTH)]
     for number, record in enumerate(said):
         for index in indexes:  # each is a session of its own: neighbors would raise each other
