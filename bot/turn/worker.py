@@ -163,7 +163,7 @@ class TurnWorker:
             while True:
                 cursor = self.histories.cursor(conversation)
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
-                step = _with_shown(step, resumed)
+                step = _with_shown(step, resumed) if resumed else step
                 try:
                     while not isinstance(step, NoTurn):
                         opened = step
@@ -319,9 +319,9 @@ class TurnWorker:
                     raise LeaseLost(opened.lease.conversation.tag) from None
 
 
-def _with_shown(step: Next, before: OpenTurn | None) -> Next:
+def _with_shown(step: Next, before: OpenTurn) -> Next:
     """Return a stopped turn with what its run `before` had shown, unless something was erased."""
-    if isinstance(step, NoTurn) or before is None or not step.is_stopped:
+    if isinstance(step, NoTurn) or not step.is_stopped:
         return step
     if (step.id, step.loaded.version) != (before.id, before.loaded.version):
         return step
