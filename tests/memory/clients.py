@@ -19,25 +19,22 @@ class InterruptedClient(RedisClient):
 
     async def call(self, *command: Arg) -> Reply:
         reply = await super().call(*command)
-        await self._interrupt(command)
+        await self._interrupt(str(command[0]))
         return reply
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        if self.behind.keys().isdisjoint(map(_name, commands)):
+        names = [e.digest if isinstance(e, ScriptCall) else str(e[0]) for e in commands]
+        if self.behind.keys().isdisjoint(names):
             return await super().pipeline(commands)
         replies: list[Reply] = []
-        for command in commands:
+        for command, name in zip(commands, names, strict=True):
             replies += await super().pipeline([command])
-            await self._interrupt(command)
+            await self._interrupt(name)
         return replies
 
-    async def _interrupt(self, command: Command | ScriptCall) -> None:
-        if meanwhile := self.behind.pop(_name(command), None):
+    async def _interrupt(self, name: str) -> None:
+        if meanwhile := self.behind.pop(name, None):
             await meanwhile()
-
-
-def _name(command: Command | ScriptCall) -> str:
-    return command.digest if isinstance(command, ScriptCall) else str(command[0])
 
 
 class DyingClient(RedisClient):

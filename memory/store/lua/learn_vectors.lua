@@ -21,8 +21,8 @@ if fingerprint ~= request.fingerprint then
   end
   redis.call('HSET', META, FINGERPRINT, request.fingerprint)
 end
-local last = redis.call('XREVRANGE', ROWS, '+', '-', 'COUNT', 1)[1]
-local last_id = last and tonumber(string.match(last[1], '^%d+')) or 0
+local last = last_of(ROWS)
+local last_id = last and tonumber(number_of(last)) or 0
 if last_id < request.after then return 'refused' end
 if last and #last[2][2] ~= #ARGV[2] then
   redis.call('UNLINK', ROWS)

@@ -9,7 +9,7 @@ local request = cjson.decode(ARGV[1])
 if request.token and not hold_lease(key_of.learner, request.token, request.lease_ms) then return {} end
 local meta = {read_meta(unpack(DELTA_FIELDS))}
 local _, _, _, _, _, _, fingerprint, _, _, _, _, newest = unpack(meta)
-local last = fingerprint and redis.call('XREVRANGE', VEC, '+', '-', 'COUNT', 1)[1]
+local last = fingerprint and last_of(VEC)
 local messages = request.after and request.after < tonumber(newest or 0)
   and redis.call('XRANGE', LOG, '(' .. request.after .. '-0', '+', 'COUNT', request.max)
 local delta = read_delta(request.cursor, request.max, meta)
