@@ -106,15 +106,9 @@ _CONNECTION = {
 
 
 def trouble(
-    what: str,
-    error: ModelError,
-    model: str = "OPENAI_MODEL",
-    known: KnownServer = OTHER,
+    what: str, error: ModelError, model: str = "OPENAI_MODEL", known: KnownServer = OTHER
 ) -> Row:
-    """Return the failed row of a model; it never repeats the server's text.
-
-    `model` is the setting that names the model.
-    """
+    """Return the failed row of the model that a setting names; never repeat the server's text."""
     server = _server_of(model)
     address = f"{server}_BASE_URL{known.form}"
     match error:
