@@ -52,23 +52,14 @@ class RevisionStep:
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return None if the message is to be answered; raise `LeaseLost` if its turn begins again.
 
-        A message that changes only what is remembered gets an outbox without parts.
+        A message that changes only what is remembered gets an outbox without parts, or with what it
+        did not change.
         """
         last = request.last
         if not request.uses_memory:  # the history is neither read nor changed
             return _nothing_said(request) if last.kind in ("edit", "again") else None
         if last.replaced:
-            await self.memory.forgetting.drop_facts(history.conversation, last.replaced.seqs)
-            replaced, here = last.replaced, history.conversation
-            cuts = await self.memory.forgetting.read_cuts(here, replaced.question)
-            if replaced.question and cuts == replaced.cuts:
-                return None
-            self.learn(here)
-            # If a quota left an edited question unanswered, say so, now that it is stored.
-            found = await self.memory.forgetting.find_exchange(here, last.message_id)
-            is_newest = bool(found) and _is_answered_again(found[0], last, history)
-            told = await self.quota.answer(request, history) if is_newest else None
-            return told or _nothing_said(request)
+            return await self._go_on(request, history, last.replaced)
         if last.kind == "edit":
             return await self._edit(request, history)
         refused = await self.quota.share(request)
@@ -76,6 +67,27 @@ class RevisionStep:
             return refused or await self._ask_again(request, history)
         is_retry = last.kind == "command" and last.command == RETRY
         return await self._retry(request, history) if is_retry else None
+
+    async def _go_on(
+        self, request: Request, history: ChatHistory, replaced: Replaced
+    ) -> Outbox | None:
+        """Return None if the question that left the history is to be answered.
+
+        It may have been erased since. If a quota left an edited question unanswered, say so, now
+        that it is stored.
+        """
+        last, here = request.last, history.conversation
+        await self.memory.forgetting.drop_facts(here, replaced.seqs)
+        cuts = await self.memory.forgetting.read_cuts(here, replaced.question)
+        if replaced.question and cuts == replaced.cuts:
+            return None
+        self.learn(here)
+        found = await self.memory.forgetting.find_exchange(here, last.message_id)
+        if replaced.question or not found:
+            return _nothing_said(request)
+        is_newest = _is_answered_again(found[0], last, history)
+        told = await self.quota.answer(request, history) if is_newest else None
+        return told or await self._unchanged(request, history, found[0])
 
     async def _edit(self, request: Request, history: ChatHistory) -> Outbox:
         """Have the newest question answered again, or give an older message its new text.
@@ -95,8 +107,6 @@ class RevisionStep:
         if edited.text == question.text:
             return _nothing_said(request)
         is_due = _is_answered_again(question, edit, history)
-        # Somebody has deleted a fact that it said: an answer again would bring the fact back.
-        is_due = is_due and question.seq not in history.hidden
         if is_due and not await self.quota.answer(request, history):
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]
@@ -107,6 +117,21 @@ class RevisionStep:
         entry = _change(request, edit.sender.id, replace(edit, replaced=Replaced((), (), seqs)))
         await self.memory.forgetting.rewrite(here, edited, seqs, entry)
         raise LeaseLost(here.tag)
+
+    async def _unchanged(self, request: Request, history: ChatHistory, edited: Message) -> Outbox:
+        """Say what an edit has not changed: what is still due, and what was deleted in `/memory`.
+
+        A deleted fact does not come back with the new words. Nobody knows which of the words it
+        was learned from, and the new text may have them, too.
+        """
+        last, keys = request.last, dict[str, None]()
+        for each in await self.memory.work.list_open(history.conversation, last.sender.id):
+            if each.message_id in edited.message_ids and each.chat_id == last.chat_id:
+                keys[f"edited.{each.kind}"] = None
+        if edited.seq in history.hidden:
+            keys["edited.hidden"] = None
+        said = self.sentences.say(request.language, *filter(self.sentences.has, keys))
+        return replace(_nothing_said(request), parts=said)
 
     async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Have the newest question answered again, by whoever asked it or an admin."""
@@ -190,7 +215,9 @@ def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHi
     # A task may be done at any time, so its turn makes no question an older one.
     own = (m.exchange for m in reversed(history.messages) if m.role == "user" and not m.is_task)
     is_newest = next(own, 0) == question.exchange
-    return is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
+    # Somebody has deleted a fact that it said: an answer again would bring the fact back.
+    is_kept = question.seq not in history.hidden
+    return is_newest and is_kept and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
 
 
 def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:

@@ -26,7 +26,7 @@ PLAIN_TABLES = ("commands.", "buttons.")
 VALUE = "12_345 *a* <b>"
 WAYS = ("way_voice", "way_photo", "way_file", "way_link")
 NOT_SAID: dict[str, tuple[str, tuple[str, ...]]] = {
-    "de": (r"\bErinnerung", ("reminders.", "claims.remind", "commands.remind", "privacy.text")),
+    "de": (r"\bErinnerung", ("reminders.", "edited.", "claims.", "commands.remind", "privacy.")),
     "en": (r"model('s)? provider|\badmins?\b", ()),
     "fr": (r" [;:?!»%]|« ", ()),
 }

@@ -23,6 +23,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
+from memory.work.item import WorkItem
 from tests.bot.telegram import raw
 from tests.bot.turn.test_quota import NO_QUOTA, quota_step
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, read_by, take, texts
@@ -164,6 +165,34 @@ async def test_other_edits_change_nothing(memory: Memory, edit: IncomingMessage)
     await tell(memory, words())
     assert await Revising(memory)(edit, 9) == SILENCE
     assert await texts(memory) == ["old words", "yes"]
+
+
+REMINDER = WorkItem(ANN, "Tea", due=4e9, chat_id=HERE.chat_id, message_id=11)
+
+
+@pytest.mark.parametrize(
+    ("stays", "said"),
+    [
+        (REMINDER, "edited.reminder"),
+        (replace(REMINDER, message_id=12), ""),
+        (replace(REMINDER, chat_id=HERE.chat_id - 1), ""),
+        (replace(REMINDER, due=0), ""),
+        (1, "edited.hidden"),
+    ],
+    ids=["set by it", "set by another", "set in the old group", "not set yet", "deleted"],
+)
+async def test_a_person_is_told_what_their_edit_does_not_change(
+    memory: Memory, stays: WorkItem | int, said: str
+) -> None:
+    await tell(memory, words())
+    if isinstance(stays, WorkItem):
+        await tell(memory, words("later", 13))
+        await memory.work.add(await memory.scopes.read(HERE), stays)
+    else:
+        await memory.correcting.hide(HERE, [stays])
+    parts = SENTENCES.say("de", said) if said else ()
+    assert await Revising(memory)(EDIT, 9) == replace(SILENCE, parts=parts)
+    assert (await texts(memory))[:2] == ["new words", "yes"]
 
 
 async def test_a_button_asks_once_however_often_it_is_pressed(memory: Memory) -> None:
