@@ -12,7 +12,15 @@ from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_form
 from bot.reply.split import MAX_UTF16
 from bot.telegram.bot_api import CALL_S, TelegramClient
 from bot.telegram.chat import CopiedMessage, Destination, SendListeners
-from bot.telegram.errors import DECLINED, BadToken, FloodWait, Refused, TelegramError, unless
+from bot.telegram.errors import (
+    DECLINED,
+    BadToken,
+    ChatMigrated,
+    FloodWait,
+    Refused,
+    TelegramError,
+    unless,
+)
 from bot.telegram.rate_limit import DraftLimits, SendRateLimiter
 from memory.behaviors.tool_output import FileKind
 
@@ -217,6 +225,8 @@ class TelegramChat(SendListeners):
         asked = {"chat_id": chat_id, "user_id": user_id}
         try:
             status = await self.client.call("getChatMember", asked, lambda member: member["status"])
+        except ChatMigrated as moved:
+            return await self.is_group_admin(moved.new_chat_id, user_id)
         except DECLINED:
             return False
         return status in _ADMIN_STATUS

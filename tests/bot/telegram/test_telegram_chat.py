@@ -151,6 +151,10 @@ async def test_owners_and_administrators_are_admins(chat: TelegramChat, api: Scr
     api.script(*(ok({"status": status, "user": USER}) for status in statuses))
     admins = [status for status in statuses if await chat.is_group_admin(-100, 7)]
     assert admins == ["creator", "administrator"]
+    moved = refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1009)
+    api.script(moved, ok({"status": "creator", "user": USER}))
+    assert await chat.is_group_admin(-100, 7)
+    assert api.calls[-1].parameters["chat_id"] == "-1009"
 
 
 @pytest.mark.parametrize(
@@ -158,9 +162,8 @@ async def test_owners_and_administrators_are_admins(chat: TelegramChat, api: Scr
     [
         refusal(400, "Bad Request: PARTICIPANT_ID_INVALID"),
         refusal(403, "Forbidden: bot was kicked from the supergroup chat"),
-        refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1009),
     ],
-    ids=["no member", "blocked", "migrated"],
+    ids=["no member", "blocked"],
 )
 async def test_a_person_who_cannot_be_looked_up_is_no_admin(
     chat: TelegramChat, api: ScriptedApi, refused: Reply
