@@ -4,6 +4,7 @@ from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact
+from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
@@ -113,3 +114,7 @@ async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(
     assert [fact.text for fact in (await memory.scopes.read(PERSON)).facts] == [
         f"fact {number}" for number in (1, 2, 3)
     ]
+    await memory.client.call("DEL", memory.keys.scope(HERE).meta)
+    history = await ChatHistory.read(memory.histories, HERE)
+    appended = await history.append_user_message("Hello", 9.0)
+    assert (appended.exchange, appended.seq) == (4, 7)
