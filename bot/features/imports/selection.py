@@ -1,7 +1,7 @@
 """What of an export, or of a pasted list, is new and has room: as passages, with counts."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import compress
 from pathlib import Path
@@ -119,12 +119,11 @@ def select(
 
 
 def _sections(talk: dict[str, Any], source: str) -> list[Section]:
-    sections: list[Section] = []
+    said: list[tuple[list[str], float]] = []
     for role, text, at in talk["messages"]:
-        if role == "assistant" and sections:
-            longer = f"{sections[-1].text}\n{source}: {text}"
-            sections[-1] = replace(sections[-1], text=longer)
+        shown = f"{source}: {text}" if role == "assistant" else text
+        if role == "assistant" and said:
+            said[-1][0].append(shown)
         else:
-            shown = f"{source}: {text}" if role == "assistant" else text
-            sections.append(Section(shown, talk["title"], at))
-    return sections
+            said.append(([shown], at))
+    return [Section("\n".join(texts), talk["title"], at) for texts, at in said]

@@ -17,7 +17,7 @@ from bot.features.documents.feature import feature as documents
 from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.features.imports.feature import _examples
 from bot.features.imports.feature import feature as imports
-from bot.features.imports.selection import Selection, read_list
+from bot.features.imports.selection import Selection, _sections, read_list
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
 from memory import documents as stored
@@ -30,6 +30,7 @@ from tests.bot.features.files import ANN, HERE, Filing
 from tests.bot.parsing.exports import BEGAN, chatgpt, claude, zipped
 from tests.memory.turns import clear
 from tests.stored import everything_stored
+from tests.work import QUADRATIC, ratio
 
 Parts = tuple[Part, ...]
 LISBON = ("Trip to Lisbon", "Where do I stay in Lisbon?", "In the Pension Aurora.")
@@ -406,3 +407,11 @@ def test_examples_show_only_what_one_sees() -> None:
     unseen = ("\u200b\u202e", "\u200b" * 200, "Tea\u202e")
     found = Selection("x", [Section(text, "", 1.0) for text in unseen])
     assert _examples(found) == ["Tea"]
+
+
+def test_many_answers_in_a_row_take_no_longer_than_their_length() -> None:
+    def together(count: int) -> Callable[[], object]:
+        talk = {"title": "", "messages": [["assistant", "x" * 600, 1.0]] * count}
+        return lambda: _sections(talk, "Ricordo")
+
+    assert ratio(together(4_800), together(300), QUADRATIC) < QUADRATIC
