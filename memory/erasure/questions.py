@@ -62,18 +62,13 @@ class Questions:
         A confirmed erasure has begun and cannot be withdrawn. A question that is gone counts as
         withdrawn. Raise `NotConfirmed` for a question that somebody else was asked.
         """
-        confirm = self.store.keys.scope(conversation).confirm
-        asked, has_begun = await self.store.client.call("HMGET", confirm, nonce, first_step(nonce))
-        has_job = await self.store.client.call("EXISTS", self.store.keys.job(nonce))
-        kind, _, rest = (asked or b"").partition(b"|")
-        if has_begun or has_job or kind == b"done":
+        if await self.store.client.call("EXISTS", self.store.keys.job(nonce)):
             return False
-        if asked is None:
-            return True
-        if rest.split(b"|")[0] != str(presser).encode():
+        request = {"nonce": nonce, "begun": first_step(nonce), "person": str(presser)}
+        outcome = await self.store.run("withdraw", conversation, request)
+        if outcome == b"not_yours":
             raise NotConfirmed("not_yours")
-        await self.store.client.call("HDEL", confirm, nonce)
-        return True
+        return bool(outcome == b"withdrawn")
 
     async def check(self, conversation: Scope, nonce: str, kind: str, presser: int | None) -> str:
         """Return what the question was about; "" if it was carried out already.

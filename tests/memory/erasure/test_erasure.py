@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,9 @@ from memory.scopes.changes import Receipt
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.clients import InterruptedClient
+from tests.memory.conftest import OPTIONS
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -101,6 +105,18 @@ async def test_a_cancelled_question_cannot_be_confirmed_nor_a_started_one_cancel
     nonce = await memory.questions.ask(GROUP, "forget", ANN)
     await memory.jobs.start_job(Job(nonce, "forget", ANN, 10, time.time(), b""))
     assert not await memory.questions.withdraw(GROUP, nonce, ANN)
+
+
+async def test_a_question_that_is_confirmed_meanwhile_is_not_withdrawn(
+    memory: Memory, interrupted: InterruptedClient, tokens: TokenCounter
+) -> None:
+    """Any admin of a group may confirm, also while the one who was asked says no."""
+    nonce = await memory.questions.ask(GROUP, "clear", ANN)
+    confirm = partial(memory.forgetting.clear, GROUP, nonce, BOB, 10, as_admin=True)
+    interrupted.behind["EXISTS"] = confirm
+    questions = Memory(interrupted, 42, tokens, None, OPTIONS).questions
+    assert not await questions.withdraw(GROUP, nonce, ANN)
+    assert await memory.questions.check(GROUP, nonce, "clear", None) == ""
 
 
 async def test_forgetting_clears_the_private_chat_and_a_share_of_groups(memory: Memory) -> None:
