@@ -19,7 +19,7 @@ from bot.features.drafts.growing_reply import GrowingReply
 from bot.model.call import SoFar
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.errors import DECLINED, BadToken, TelegramError
+from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.turn.request import Request
 from memory.queue.open_turn import Run
 
@@ -113,7 +113,9 @@ class ReplyDraft:
         run.shown = self._reply.source[len(run.before) :]
         try:
             is_shown = await self.chat.show_draft(self.to, self.draft_id, frame)
-        except (*DECLINED, BadToken):
+        except OutcomeUnknown:
+            raise
+        except TelegramError:
             run.shown = before
             raise
         if not is_shown:
