@@ -138,7 +138,8 @@ class Deliverer:
 
         The first parts are edited into the messages that the outbox replaces. To edit one of these
         again does no harm. So it is deleted only after `QuestionErased`. A reply that `is_below` is
-        sent, and then these messages are deleted; to delete them again does no harm either.
+        sent, and then these messages are deleted; to delete them again does no harm either. In a
+        group that has moved nothing is replaced, because their ids may be other messages there.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, first = outbox.to, InDoubt(outbox.to.chat_id), start
@@ -161,7 +162,8 @@ class Deliverer:
                 await self.guard(in_doubt, marking)
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
-            former = formers[number] if number < len(formers) else 0
+            has_moved = to.chat_id != outbox.to.chat_id
+            former = 0 if has_moved or number >= len(formers) else formers[number]
             try:
                 sent_id, to = await self._send(
                     to, outbox.parts[number], marking, former, requesting
@@ -176,8 +178,9 @@ class Deliverer:
             if sent_id:
                 sent = (*sent, sent_id)
             in_doubt = InDoubt(to.chat_id, sent_id, bool(former) and sent_id == former)
-        for left_over in outbox.replaces[0 if outbox.is_below else len(outbox.parts) :]:
-            await self._delete(to.chat_id, left_over)
+        left_over = outbox.replaces[0 if outbox.is_below else len(outbox.parts) :]
+        for each in left_over if to.chat_id == outbox.to.chat_id else ():
+            await self._delete(to.chat_id, each)
         return Delivery(outcome, sent, in_doubt)
 
     async def guard(self, in_doubt: InDoubt, step: Callable[[], Awaitable[T]]) -> T:
@@ -240,7 +243,7 @@ class Deliverer:
             except (FloodWait, Unreachable) as error:
                 await self.pause(retries.pause_s(error))
             except ChatMigrated as error:
-                to = _moved(to, asked_for, error)
+                to, former = _moved(to, asked_for, error), 0
             except Refused as error:
                 if former and error.reason != "entities":
                     await self._delete(to.chat_id, former)

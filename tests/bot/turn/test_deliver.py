@@ -271,6 +271,18 @@ async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(deliver: De
     assert len(deliver.telegram.answers) == 98
 
 
+@pytest.mark.parametrize("is_below", [False, True])
+async def test_in_a_moved_group_nothing_is_replaced(deliver: Delivering, *, is_below: bool) -> None:
+    """A former reply has an id of the old group, which may be a message of anybody in the new."""
+    deliver.telegram.answers = [ChatMigrated(-100)]
+    outbox = Outbox(Destination(CHAT, 3), (ONE, TWO), replaces=(20, 21, 22), is_below=is_below)
+    delivery = await deliver.deliverer.deliver(outbox, 0, (), deliver.marks)
+    assert {chat_id for chat_id, *_ in deliver.telegram.edited} <= {CHAT}
+    assert deliver.telegram.deleted == []
+    assert [to.chat_id for to, _ in deliver.telegram.sent][-2:] == [-100, -100]
+    assert len(delivery.sent) == 2
+
+
 @pytest.mark.parametrize(
     ("bans_s", "waited_s", "parked_s"),
     [([3, 4], [3, 4], None), ([15, 6], [15], 6), ([21], [], 21)],
