@@ -1,5 +1,5 @@
 -- Uses: scope
--- Keys: meta, lease, turn, mailbox, seen
+-- Keys: meta, lease, turn, mailbox, seen, log
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `turn`; `lease_ms`; `part`, the part that
 -- is sent next; `sent`, the message ids of the parts before it, separated by commas.
 local request = cjson.decode(ARGV[1])

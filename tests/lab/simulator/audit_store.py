@@ -9,7 +9,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.ready_queue import GROUP
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator import markers
-from tests.lab.simulator.audit_turns import Note, TurnAuditor, trace_line
+from tests.lab.simulator.audit_turns import Note, TurnAuditor, trace_line, words_of
 from tests.lab.simulator.loop import Process
 from tests.lab.simulator.markers import History, entry_text, history_of, written_in_log
 from tests.lab.simulator.records import AcceptedUpdate, SeenConversation
@@ -146,7 +146,8 @@ class StoreAuditor(TurnAuditor):
         member = next(member for member, score in box.items() if score == update_id)
         entry, is_task = Entry.of_member(member), update_id < 0
         sender, now_ms = entry.sender_id, self._space.now_ms()
-        words = markers.mentioned(entry.body.decode()) if is_task else frozenset()
+        # A dead letter may have got other words meanwhile.
+        words = markers.mentioned(entry.body.decode()) if is_task else words_of(entry)
         asked_in = max(words) if is_task else update_id
         if asked_in <= self.records.forgotten.get(sender, 0):
             where = f"w{asked_in} of {sender} in {seen.tag}"
@@ -163,7 +164,7 @@ class StoreAuditor(TurnAuditor):
             is_text,
             known.arrived_ms if known else now_ms,
             not is_task and self.world.may_be_silent(update_id),
-            frozenset({update_id}) if is_text else words,
+            words,
         )
         self.records.counts["tasks" if is_task else "accepted"] += 1
 

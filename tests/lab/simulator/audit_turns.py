@@ -161,7 +161,7 @@ class TurnAuditor(Observer):
             self.records.stopped.difference_update(taken)
         self.records.counts["edits of waiting messages"] += 1
         update = self.records.updates[entry.update_id]
-        before, update.words = update.words, _words(entry)
+        before, update.words = update.words, words_of(entry)
         for word in before - update.words:
             self.records.erased.setdefault(word, self.step)
 
@@ -179,7 +179,7 @@ class TurnAuditor(Observer):
                 self.records.updates[message.message_ids[0]].is_answered_again = True
         if not lost:
             return frozenset()
-        update, words = self.records.updates[entry.update_id], _words(entry)
+        update, words = self.records.updates[entry.update_id], words_of(entry)
         owners = [
             each
             for each in self.records.updates.values()
@@ -254,7 +254,7 @@ def _text(value: Reply) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _words(entry: Entry) -> frozenset[int]:
+def words_of(entry: Entry) -> frozenset[int]:
     """Return the updates whose texts the turn of a waiting entry brings into the history."""
     update = from_bytes(entry.body)
     if update.replaced:

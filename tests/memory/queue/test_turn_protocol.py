@@ -1,6 +1,7 @@
 """Each step of a turn keeps its promise, and repeating a step changes nothing."""
 
 from asyncio import gather
+from dataclasses import replace
 
 import pytest
 
@@ -181,8 +182,15 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: M
         return [type(each) for each in await gather(*marks, commit, return_exceptions=True)]
 
     assert await refusals() == [Superseded, LeaseLost, LeaseLost]
-    await memory.turns.commit(successor, exchange_of(successor), Cursor())
+    said, answer = exchange_of(successor)
+    answer = replace(answer, message_ids=(100, 102))
+    await memory.turns.commit(successor, [said, answer], Cursor())
     assert await refusals() == [Superseded, Superseded, LeaseLost]
+    # Something else was erased since: the history still says which messages show the answer.
+    meta = memory.keys.scope(HERE).meta
+    await memory.client.call("HINCRBY", meta, "erasure", 1)
+    assert await refusals() == [Superseded, LeaseLost, LeaseLost]
+    await memory.client.call("HINCRBY", meta, "erasure", -1)
     for update_id in range(2, 10):
         await exchange(memory, update_id)
     assert await refusals() == [Superseded, Superseded, Superseded]

@@ -33,21 +33,32 @@ local function refused(step, epoch, erasure)
   return redis.call('GET', LEASE) ~= step.token or epoch ~= step.epoch or erasure ~= step.erasure
 end
 
+-- Returns whether one of the newest messages of the history is shown by this message of the chat.
+local function counts_in_history(message_id)
+  for _, entry in ipairs(redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', 100)) do
+    if string.find(',' .. entry[2][14] .. ',', ',' .. message_id .. ',', 1, true) then return true end
+  end
+  return false
+end
+
 -- Answers a refused step of a turn. 'superseded' means that the part sent last counts as sent, or may count:
 -- this very step may have been carried out before, and only its answer was lost. `sent` lists the message ids
 -- that the step marks as sent; the last one is the part in question. A commit marks none. 'erased' means that the turn's
--- question was erased before anybody closed the turn, so no worker will show a reply to it.
+-- question was erased before anybody closed the turn, so no worker will show a reply to it. If something was erased after
+-- another worker had closed the turn, the history says whether the part counts.
 -- If the turn is gone, the store no longer knows which parts count.
 local function refusal(step, sent)
   local epoch, erasure, _, _, closed = read_meta('closed')
+  local last = string.match(sent, '%d+$')
   if (epoch or '0') ~= step.epoch or (erasure or '0') ~= step.erasure then
     local is_closed = string.find(closed or '', ',' .. step.turn .. '|', 1, true)
+    if last and counts_in_history(last) then return 'superseded' end
     local waits = redis.call('ZCOUNT', MAILBOX, step.turn, step.turn) > 0
     return (is_closed or waits) and 'refused' or 'erased'
   end
   local open = redis.call('HMGET', TURN, 'id', 'sent')
   if open[1] ~= step.turn then return 'superseded' end
-  local marked, last = ',' .. (open[2] or '') .. ',', string.match(sent, '%d+$')
+  local marked = ',' .. (open[2] or '') .. ','
   return last and string.find(marked, ',' .. last .. ',', 1, true) and 'superseded' or 'refused'
 end
 
