@@ -131,7 +131,8 @@ class RevisionStep:
         if edited.seq in history.hidden:
             keys["edited.hidden"] = None
         said = self.sentences.say(request.language, *filter(self.sentences.has, keys))
-        return replace(_nothing_said(request), parts=said)
+        refused = await self.quota.share(request) if said else None
+        return refused or replace(_nothing_said(request), parts=said)
 
     async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Have the newest question answered again, by whoever asked it or an admin."""

@@ -294,6 +294,16 @@ MUTANTS = (
         since=12,
     ),
     Mutant(
+        "a part that the history counts is deleted",
+        "every update is answered",
+        _acting(
+            _lua(("sending", "if last and counts_in_history(last) then", "if false then")),
+            "text text edit edit edit",
+            often="crash",
+        ),
+        since=505_010,
+    ),
+    Mutant(
         "a question that is answered again stays in the history",
         "what was answered is remembered once",
         _lua(("revise", "= erase_messages(wanted.messages)", "= 0, 0")),
