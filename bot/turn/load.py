@@ -144,7 +144,7 @@ def _query(message: Message, history: ChatHistory) -> str:
 
 
 _MAX_REPLIES = 3
-_MAX_DIFFERENCE_S = 86_400
+MAX_DIFFERENCE_S = 86_400
 """When a group becomes a supergroup its message ids begin again. So a message in our log must also
 have about the right time. Telegram delivers messages up to a day late."""
 
@@ -198,7 +198,7 @@ def _in_memory(history: ChatHistory, target: ReplyTarget) -> Message | None:
             message
             for message in reversed(history.messages)
             if target.message_id in message.message_ids
-            and abs(message.sent_at - (target.sent_at or message.sent_at)) < _MAX_DIFFERENCE_S
+            and abs(message.sent_at - (target.sent_at or message.sent_at)) < MAX_DIFFERENCE_S
         ),
         None,
     )

@@ -16,6 +16,7 @@ from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit
 from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_bytes
+from bot.turn.load import MAX_DIFFERENCE_S
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import QuotaStep
 from bot.turn.request import Request
@@ -32,8 +33,6 @@ log = structlog.get_logger(__name__)
 
 _ANSWERED_AGAIN_S = 15 * 60
 """An edit of an older question changes the memory, but not the answer."""
-_MAX_DIFFERENCE_S = 86_400
-"""Messages that are stored as one were sent within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +98,7 @@ class RevisionStep:
         if not found:
             return _nothing_said(request)
         question = found[0]
-        # When a group becomes a supergroup its message ids begin again, so the time has to fit.
-        is_of_then = abs(question.sent_at - edit.sent_at) < _MAX_DIFFERENCE_S
+        is_of_then = abs(question.sent_at - edit.sent_at) < MAX_DIFFERENCE_S
         if question.sender_id != edit.sender.id or not is_of_then:
             return _nothing_said(request)
         edited = with_edit(question, edit)

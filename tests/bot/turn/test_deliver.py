@@ -261,26 +261,19 @@ async def test_a_part_without_an_answer_is_not_repeated_the_next_are_sent(
     assert delivery == Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
 
 
-async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(deliver: Delivering) -> None:
+@pytest.mark.parametrize("replaces", [(), (20, 21, 22)])
+async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(
+    deliver: Delivering, replaces: tuple[int, ...]
+) -> None:
+    """There the ids of a former reply may be other messages, also of other people."""
     deliver.telegram.answers = [ChatMigrated(-100)]
-    delivery = await deliver(ONE, TWO)
-    assert [to.chat_id for to, _ in deliver.telegram.sent] == [CHAT, -100, -100]
-    assert delivery.in_doubt.chat_id == -100
+    delivery = await deliver(ONE, TWO, replaces=replaces)
+    edited = [chat_id for chat_id, *_ in deliver.telegram.edited]
+    assert [*edited, *(to.chat_id for to, _ in deliver.telegram.sent)] == [CHAT, -100, -100]
+    assert (delivery.in_doubt.chat_id, deliver.telegram.deleted) == (-100, [])
     deliver.telegram.answers = [ChatMigrated(-100), ChatMigrated(CHAT)] * 50  # no real Telegram
     assert (await deliver(ONE)).outcome == "undeliverable"
     assert len(deliver.telegram.answers) == 98
-
-
-@pytest.mark.parametrize("is_below", [False, True])
-async def test_in_a_moved_group_nothing_is_replaced(deliver: Delivering, *, is_below: bool) -> None:
-    """A former reply has an id of the old group, which may be a message of anybody in the new."""
-    deliver.telegram.answers = [ChatMigrated(-100)]
-    outbox = Outbox(Destination(CHAT, 3), (ONE, TWO), replaces=(20, 21, 22), is_below=is_below)
-    delivery = await deliver.deliverer.deliver(outbox, 0, (), deliver.marks)
-    assert {chat_id for chat_id, *_ in deliver.telegram.edited} <= {CHAT}
-    assert deliver.telegram.deleted == []
-    assert [to.chat_id for to, _ in deliver.telegram.sent][-2:] == [-100, -100]
-    assert len(delivery.sent) == 2
 
 
 @pytest.mark.parametrize(

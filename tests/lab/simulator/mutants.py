@@ -291,7 +291,7 @@ MUTANTS = (
             "text edit",
             often="pause",
         ),
-        since=12,
+        since=35,
     ),
     Mutant(
         "a part that the history counts is deleted",
