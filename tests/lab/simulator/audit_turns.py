@@ -162,8 +162,10 @@ class TurnAuditor(Observer):
         self.records.counts["edits of waiting messages"] += 1
         update = self.records.updates[entry.update_id]
         before, update.words = update.words, words_of(entry)
-        for word in before - update.words:
-            self.records.erased.setdefault(word, self.step)
+        # If only its dead letter was changed, the notice about its first words may still be sent.
+        if new in (self._space.get(seen.mailbox, SortedSet) or {}):
+            for word in before - update.words:
+                self.records.erased.setdefault(word, self.step)
 
     def _revised(
         self, args: Args, seen: SeenConversation, lost: frozenset[int], new: frozenset[int]
