@@ -173,6 +173,9 @@ class RevisionStep:
         last, nonce = request.last, ""
         answers = (each for each in exchange if each.role == "assistant")
         answer_ids = tuple(id_ for each in answers for id_ in each.message_ids)
+        if last.kind == "command":
+            # In a supergroup the ids begin again, so a higher one is of the group before.
+            answer_ids = tuple(id_ for id_ in answer_ids if id_ < last.message_id)
         if last.kind == "again":  # the notice with the button takes the place of the answer
             answer_ids, nonce = (last.message_id,), last.text
         question = tuple(

@@ -139,6 +139,15 @@ async def test_a_task_is_retried_below_the_message_that_asked_for_it(memory: Mem
     assert is_about(11, to_bytes(asked.last))
 
 
+async def test_a_retry_in_a_new_supergroup_deletes_no_message_with_an_id_of_the_old_group(
+    memory: Memory,
+) -> None:
+    await tell(memory, words())
+    revising = Revising(memory)
+    assert await revising(replace(RETRY, message_id=3), 9) is None
+    assert (revising.request.message.text, revising.request.replaces) == ("old words", ())
+
+
 async def test_a_message_that_is_older_only_changes_its_words(memory: Memory) -> None:
     await tell(memory, words())
     revising = Revising(memory)
