@@ -174,6 +174,9 @@ MAX_CONNECTIONS = 256
 _CONNECTION = "bot.connection"
 MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
+_PIECE_BYTES, _CHUNK_BYTES = 16 * 1024, 32
+"""How much is parsed before we look at the bounds again: one read may bring 256 kB. And what a
+piece of a body counts, because it costs more time than its bytes."""
 _MAX_HEADERS = 100
 """Of one request. A header of four bytes takes thirty times as much memory."""
 
@@ -258,11 +261,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read more; refuse headers that are too long before they end."""
         self._is_incomplete = True
-        self._overhead_bytes += len(data)
-        super().data_received(data)
-        if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
-            log.debug("request refused", reason="headers too long")
-            self.send_400_response("Request headers are too long.")
+        for start in range(0, len(data), _PIECE_BYTES):
+            if self.transport.is_closing():
+                break
+            piece = data[start : start + _PIECE_BYTES]
+            self._overhead_bytes += len(piece)
+            super().data_received(piece)
+            if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
+                log.debug("request refused", reason="headers too long")
+                self.send_400_response("Request headers are too long.")
         self._watch()
 
     def on_message_begin(self) -> None:
@@ -282,7 +289,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body, which the route that reads it bounds."""
-        self._overhead_bytes -= len(body)
+        self._overhead_bytes += _CHUNK_BYTES - len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route, Router
 from starlette.types import Message, Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bot.runtime.process import raise_file_limit
 from bot.runtime.web import MAX_CONNECTIONS, WebServer, ignore_disconnects
@@ -135,6 +136,19 @@ async def test_endless_headers_are_refused(server: WebServer, start: bytes, more
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(0)
         assert b"400" in await closed
+    assert await is_served(server)
+
+
+async def test_a_body_in_pieces_of_one_byte_is_refused_soon(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the fix, all pieces of a read were taken: 43,000 of them held the loop for 0.14 s."""
+    taken: list[bytes] = []
+    monkeypatch.setattr(HttpToolsProtocol, "on_body", lambda _, body: taken.append(body))
+    request = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 40_000
+    async with connected(server, request) as (reader, _):
+        await until_closed(reader)
+    assert len(taken) < 6_000
     assert await is_served(server)
 
 
