@@ -1,16 +1,25 @@
-"""Shared by all HTTP: the trusted certificates, one corrected error, and bodies up to a bound."""
+"""Shared by all HTTP: the trusted certificates, bounds of answers, and one corrected error."""
 
 import asyncio
+import json
 import ssl
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator
 from functools import cache
+from math import inf
 from typing import Any
 
 import httpx2
+import orjson
 
 IDLE_S = 4.0
 """A connection that was idle for longer is not used again. Many servers close one after five
 seconds. A request that is sent meanwhile gets no answer, so we cannot tell what became of it."""
+MAX_VALUES = 200_000
+"""Of JSON that a server sends. Each takes up to 500 bytes of memory, and parsing a million of them
+holds the event loop for a quarter of a second."""
+_MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
+"""What comes before a body, and how much of it httpx2 gets at once: it reads all that it has, any
+number of headers and early answers (103), in one step of the event loop."""
 
 
 @cache
@@ -23,7 +32,7 @@ async def read_within(pieces: AsyncIterable[bytes], max_bytes: int) -> bytes | N
     """Return a body, None if it is longer than `max_bytes`, whatever length was announced.
 
     A server may send each byte alone, which takes a thousand times as long. So there is a limit of
-    pieces, too, and others go on meanwhile.
+    pieces, too.
     """
     body, count = bytearray(), 0
     async for piece in pieces:
@@ -31,17 +40,37 @@ async def read_within(pieces: AsyncIterable[bytes], max_bytes: int) -> bytes | N
         count += 1
         if len(body) > max_bytes or count > 1_000 + max_bytes // 100:
             return None
-        if count % 100 == 0:
-            await asyncio.sleep(0)
     return bytes(body)
 
 
-class HttpClient(httpx2.AsyncClient):
-    """Raises httpx2's `ConnectError` also if a connection breaks while it is opened.
+def has_too_many_values(body: bytes, max_values: float = MAX_VALUES) -> bool:
+    """Count commas and opening brackets of JSON, those inside texts too, before it is parsed."""
+    return len(body) > max_values and sum(map(body.count, (b",", b"[", b"{"))) > max_values
 
-    httpx2 alone would raise an `AttributeError`, because uvloop has already dropped the socket when
-    anyio 4 asks for the address of the other side.
+
+def read_json(body: bytes, max_values: float = inf) -> Any:
+    """Return parsed JSON, with "?" for half an emoji; raise `ValueError` or `RecursionError`."""
+    if has_too_many_values(body, max_values):
+        raise ValueError("too many values")
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:  # it refuses half an emoji, and so does what writes it again
+        text = json.dumps(json.loads(body), ensure_ascii=False)
+        return json.loads(text.encode(errors="replace"))
+
+
+class HttpClient(httpx2.AsyncClient):
+    """Bounds what comes before a body. Others go on while a body comes in tiny pieces.
+
+    It raises httpx2's `ConnectError` also if a connection breaks while it is opened. httpx2 alone
+    would raise an `AttributeError`, because uvloop has already dropped the socket when anyio 4 asks
+    for the address of the other side.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.event_hooks["request"].append(_bound_head)
+        self.event_hooks["response"].insert(0, _begin_body)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request as httpx2 does."""
@@ -51,3 +80,65 @@ class HttpClient(httpx2.AsyncClient):
             if (error.name, error.obj) != ("getpeername", None):
                 raise
             raise httpx2.ConnectError("closed while it was opened", request=request) from error
+
+
+async def _bound_head(request: httpx2.Request) -> None:
+    """Have a new connection bounded; an old one is already."""
+    trace_too = request.extensions.get("trace")
+
+    async def trace(event: str, happened: dict[str, Any]) -> None:
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            _Connection(happened["return_value"])
+        if trace_too:
+            await trace_too(event, happened)
+
+    request.extensions["trace"] = trace
+
+
+async def _begin_body(response: httpx2.Response) -> None:
+    """Let the connection read on: all headers have come."""
+    if connection := getattr(response.extensions.get("network_stream"), "connection", None):
+        connection.head_bytes_left = inf
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Body(response.stream)
+
+
+class _Connection:
+    """Reads what comes before each body in small pieces, and refuses what is too long."""
+
+    def __init__(self, stream: Any) -> None:
+        self._read, self._write = stream.read, stream.write
+        stream.read, stream.write, stream.connection = self.read, self.write, self
+        self.head_bytes_left: float = _MAX_HEAD_BYTES
+
+    async def write(self, *sent: Any, **options: Any) -> None:
+        """Send a part of a request; its answer begins with a head."""
+        self.head_bytes_left = _MAX_HEAD_BYTES
+        await self._write(*sent, **options)
+
+    async def read(self, max_bytes: int, **options: Any) -> bytes:
+        """Read a piece; raise httpx2's `RemoteProtocolError` if the head is too long."""
+        is_head = self.head_bytes_left < inf
+        piece: bytes = await self._read(_HEAD_PIECE_BYTES if is_head else max_bytes, **options)
+        self.head_bytes_left -= len(piece)
+        if self.head_bytes_left < 0:
+            raise httpx2.RemoteProtocolError("too much comes before the body")
+        return piece
+
+
+class _Body(httpx2.AsyncByteStream):
+    """A body; others go on after some pieces, because a server may send each byte alone."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for piece in self._stream:
+            yield piece
+            count += 1
+            if count % 100 == 0:
+                await asyncio.sleep(0)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

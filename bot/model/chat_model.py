@@ -16,6 +16,7 @@ import httpx2
 import orjson
 import structlog
 
+from bot.http_client import has_too_many_values
 from bot.model.call import (
     CHARS_PER_TOKEN,
     ChatModel,
@@ -249,13 +250,12 @@ async def read_answer(response: httpx2.Response, events: EventReader, answer: Ac
 
 
 async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
-    observe, count = live_observer.get(), 0
+    observe = live_observer.get()
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
-            count += 1
-            if count % 100 == 0:  # others go on, because a server may send each byte alone
-                await asyncio.sleep(0)
             for event in events.feed(piece):
+                if has_too_many_values(event):
+                    raise NotAModel("an event has too many values")
                 try:
                     answer.add(orjson.loads(event))
                 except orjson.JSONDecodeError:  # it refuses half an emoji

@@ -103,8 +103,8 @@ class ChunkAccumulator(Accumulator):
                 continue
             delta = object_of(choice.get("delta"))
             content = delta.get("content")  # Mistral's reasoning models send a list of parts
-            parts = map(object_of, content) if isinstance(content, list) else [{"text": content}]
-            self._add_text("".join(text_of(part.get("text")) for part in parts))
+            parts = list_of(content) if isinstance(content, list) else [{"text": content}]
+            self._add_text("".join(text_of(object_of(part).get("text")) for part in parts))
             for call in map(object_of, list_of(delta.get("tool_calls"))):
                 self._add_call(call)
             if self.is_over:

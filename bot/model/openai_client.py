@@ -14,7 +14,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, cached_property
 from http import HTTPStatus
@@ -26,7 +26,7 @@ import httpx2
 import orjson
 from httpx2 import ByteStream
 
-from bot.http_client import IDLE_S, read_within, trusted
+from bot.http_client import IDLE_S, HttpClient, read_within, trusted
 from bot.model.call import ModelObserver, Post, WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
@@ -185,7 +185,7 @@ async def open_client(
 
     Redirects are not followed, because the prompt would go to any host that the server names.
     """
-    async with httpx2.AsyncClient(
+    async with HttpClient(
         verify=trusted(),
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
@@ -287,11 +287,12 @@ class _Beginning(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         bytes_left = _MAX_ERROR_BYTES
-        async for piece in self._body:
-            yield piece[:bytes_left]
-            bytes_left -= len(piece)
-            if bytes_left <= 0:
-                return
+        with suppress(httpx2.HTTPError):  # one that breaks off is an error all the same
+            async for piece in self._body:
+                yield piece[:bytes_left]
+                bytes_left -= len(piece)
+                if bytes_left <= 0:
+                    return
 
     async def aclose(self) -> None:
         await self._body.aclose()

@@ -13,6 +13,7 @@ from time import monotonic
 
 import structlog
 
+from bot.http_client import MAX_VALUES, read_json
 from bot.model.call import ModelReply, ObservedCall, Post, PromptMessage
 from bot.model.model_errors import (
     CUT_SHORT,
@@ -40,7 +41,8 @@ _IN_JSON = "Answer with one JSON object and nothing else. This is its JSON schem
 _TRIES = 2
 # Not strict: cheap models write line breaks inside strings unescaped.
 _DECODER = json.JSONDecoder(strict=False)
-_MAX_BRACES = 1_000  # each that opens no object costs up to a walk through the text
+_MAX_BRACES, _MAX_WALKS = 1_000, 4
+"""How many objects may be tried, and how often they all together may walk through the text."""
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ class StructuredModel:
             body = await self.client.post_whole(post, _MAX_BYTES)
             answer = dialect.accumulator()
             try:
-                answer.add_whole(object_of(json.loads(body)))
+                answer.add_whole(object_of(read_json(body, MAX_VALUES)))
             except (*UNREADABLE, KeyError) as error:
                 raise NotAModel(type(error).__name__) from error
             call.usage += answer.usage
@@ -179,14 +181,16 @@ def read_object(text: str, names: Collection[str]) -> dict[str, object]:
     try:
         found = _DECODER.decode(text)
     except (ValueError, RecursionError):
-        start = text.find("{")
+        start, chars_left = text.find("{"), _MAX_WALKS * len(text)
         for _ in range(_MAX_BRACES):
-            if start < 0:
+            if start < 0 or chars_left < 0:
                 break
             try:
                 each, end = _DECODER.raw_decode(text, start)
-            except (ValueError, RecursionError):
+                chars_left -= end - start
+            except (ValueError, RecursionError) as error:
                 end = start + 1
+                chars_left -= getattr(error, "pos", len(text)) - start
             else:
                 if not each.keys().isdisjoint(names):
                     found = each

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import httpx2
 
-from bot.http_client import IDLE_S, HttpClient, read_within, trusted
+from bot.http_client import IDLE_S, HttpClient, read_json, read_within, trusted
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of, lost
 from memory.behaviors.tool_output import OutgoingFile
 
@@ -127,8 +127,7 @@ class TelegramClient:
         if content is None:
             raise OutcomeUnknown("too long")
         try:
-            # The standard library's reader, because faster ones refuse a lone surrogate.
-            answer = json.loads(content.decode("utf-8", "replace"))
+            answer = read_json(content.decode("utf-8", "replace").encode())
             if response.is_success:
                 return read(answer["result"])
         except (ArithmeticError, LookupError, RuntimeError, AttributeError, TypeError, ValueError):

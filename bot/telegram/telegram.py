@@ -10,7 +10,6 @@ undone at shutdown, and no update that waits at Telegram is ever dropped.
 
 import asyncio
 import hmac
-import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.http_client import read_within
+from bot.http_client import read_json, read_within
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, TelegramClient
 from bot.telegram.chat import Chat
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
@@ -202,8 +201,7 @@ def webhook_routes(secret: str, accept: Accept) -> list[Route]:
         if body is None:
             return Response(status_code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
-            # Faster readers refuse a lone surrogate, and Telegram would deliver it for ever.
-            raw = json.loads(body)
+            raw = read_json(body)
         except (ValueError, RecursionError):  # the latter if it is nested too deep
             raw = None
         if not isinstance(raw, dict):

@@ -7,13 +7,13 @@ keeps the names of its files, so the picture is found by them later.
 from base64 import b64decode
 from dataclasses import dataclass
 
-import orjson
 import structlog
 from pydantic import Field
 
 from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
+from bot.http_client import MAX_VALUES, read_json
 from bot.model.call import ObservedCall, Post, Posts, Usage
 from bot.model.model_errors import (
     UNREADABLE,
@@ -75,7 +75,7 @@ class Drawer:
             async with time_limit(self.timeout_s):
                 answer = await self._posted(body)
             try:
-                fields = object_of(orjson.loads(answer))
+                fields = object_of(read_json(answer, MAX_VALUES))
                 drawn = object_of(list_of(fields["data"])[0])
                 call.usage += usage_of(fields.get("usage") or {}, "input", "output")
                 call.usage += Usage(drawn_images=1)

@@ -12,9 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any
 
 import httpx2
 
@@ -24,9 +22,6 @@ from memory.behaviors.tool import ToolError
 _TIMEOUT_S = 10
 _MAX_BYTES = 2 * 2**20
 """Of a page, as it is sent and as it is unpacked."""
-_MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
-"""What comes before a page, and how much of it httpx2 gets at once: it reads all that it has, any
-number of headers and early answers (103), in one step of the event loop."""
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
@@ -123,7 +118,7 @@ class PageFetcher:
                 "GET",
                 url.copy_with(host=str(allowed[0])),
                 headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
-                extensions={"sni_hostname": host, "trace": _Head().bound},
+                extensions={"sni_hostname": host},
             ) as response,
         ):
             location = response.headers.get("location", "")
@@ -136,34 +131,6 @@ class PageFetcher:
             if not mime_type.startswith("text/") and mime_type not in _TYPES:
                 raise PageRefused("this is no page of text")
             return Page(str(url), mime_type, await body_of(response))
-
-
-class _Head:
-    """Reads what comes before a page in small pieces, and refuses what is too long."""
-
-    def __init__(self) -> None:
-        self._bytes_left = _MAX_HEAD_BYTES
-        self._is_over = False
-
-    async def bound(self, event: str, happened: dict[str, Any]) -> None:
-        """Take an event of the connection: read through here until all headers have come."""
-        match event:
-            case "connection.connect_tcp.complete" | "connection.start_tls.complete":
-                stream = happened["return_value"]
-                stream.read = partial(self._read, stream.read)
-            case "http11.receive_response_headers.complete":
-                self._is_over = True
-
-    async def _read(
-        self, read: Callable[..., Awaitable[bytes]], max_bytes: int, **options: Any
-    ) -> bytes:
-        if self._is_over:
-            return await read(max_bytes, **options)
-        piece = await read(min(max_bytes, _HEAD_PIECE_BYTES), **options)
-        self._bytes_left -= len(piece)
-        if self._bytes_left < 0:
-            raise PageRefused("the page is too big")
-        return piece
 
 
 def _checked(address: str) -> httpx2.URL:

@@ -8,11 +8,10 @@ import html
 import re
 
 import httpx2
-import orjson
 from pydantic import Field
 
 from bot.features.links.page_fetch import PageRefused, body_of
-from bot.http_client import HttpClient, trusted
+from bot.http_client import MAX_VALUES, HttpClient, read_json, trusted
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
 
@@ -62,12 +61,12 @@ class SearchService:
         words = " ".join(query.split()[:_MAX_QUERY_WORDS])[:_MAX_QUERY_CHARS]
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                answer = orjson.loads(await self._answer(words))
+                answer = read_json(await self._answer(words), MAX_VALUES)
         except (TimeoutError, httpx2.TimeoutException):
             raise SearchFailed("the search service took too long") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError):
             raise SearchFailed("the search service cannot be reached") from None
-        except orjson.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise SearchFailed("the search service did not answer with JSON") from None
         except PageRefused:
             raise SearchFailed("the answer of the search service cannot be read") from None

@@ -96,11 +96,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._connection = connection
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
         async for chunk in self._stream:
-            count += 1
-            if count % 100 == 0:  # others go on, because a server may send each byte alone
-                await asyncio.sleep(0)
             if not await self._connection.take(chunk):
                 raise httpx2.StreamError("the server has sent too much")
             yield chunk

@@ -9,8 +9,7 @@ says what it is.
 from dataclasses import dataclass
 from math import ceil
 
-import orjson
-
+from bot.http_client import MAX_VALUES, read_json
 from bot.model.call import ObservedCall, Post, Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import object_of, usage_of
@@ -76,7 +75,7 @@ class Transcriber:
             async with time_limit(self.timeout_s):
                 body = await self.client.post_whole(Post(_PATH, fields, file=file), _MAX_BYTES)
             try:
-                answer = object_of(orjson.loads(body))
+                answer = object_of(read_json(body, MAX_VALUES))
                 if not isinstance(text := answer["text"], str):
                     raise NotAModel("no text")
                 used = object_of(answer.get("usage") or {})

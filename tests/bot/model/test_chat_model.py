@@ -9,8 +9,7 @@ import httpx2
 import pytest
 
 from bot.model.call import ModelReply, ModelRequest, PromptMessage, Usage, watching
-from bot.model.chat_model import ChatParameters, OpenAIChatModel, read_answer
-from bot.model.completions import ChunkAccumulator
+from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import (
     AnswerIncomplete,
     ContentRefused,
@@ -22,7 +21,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.request_forms import Api
-from bot.model.wire import Effort, EventReader
+from bot.model.wire import Effort
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
 from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT, reports_of
@@ -348,20 +347,3 @@ async def test_a_stopped_prompt_counts_about_a_thousand_tokens_for_each_picture(
     with pytest.raises(ModelUnavailable):
         await model.complete(ModelRequest([PromptMessage("user", "look", pictures=(picture,) * 2)]))
     assert 2_000 < reports[0].usage.prompt_tokens < 2_100
-
-
-class SingleBytes(httpx2.AsyncByteStream):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for _ in range(1_000):
-            yield b":"
-
-
-async def test_others_go_on_while_an_answer_comes_in_single_bytes() -> None:
-    """Each 64 kB that a server sent in this way held the loop for 300 ms."""
-    response = httpx2.Response(200, stream=SingleBytes())
-    reading = asyncio.create_task(read_answer(response, EventReader(10_000), ChunkAccumulator()))
-    for _ in range(9):
-        await asyncio.sleep(0)
-    assert not reading.done()
-    with pytest.raises(NotAModel):
-        await reading

@@ -8,6 +8,7 @@ import pytest
 from bot.model.call import ModelReply, Usage
 from bot.model.completions import ChunkAccumulator
 from memory.behaviors.steps import ToolCall
+from tests.work import calls
 
 Piece = Mapping[str, object]
 
@@ -126,3 +127,11 @@ def test_only_the_text_of_content_parts_is_read() -> None:
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "y"}, {"type": "text"}]
     reply = accumulated({"delta": {"content": parts}}, {"delta": {"content": "es"}})
     assert reply.text == "yes"
+
+
+@pytest.mark.parametrize("name", ["choices", "tool_calls", "content"])
+def test_a_long_list_in_one_event_is_read_only_at_its_beginning(name: str) -> None:
+    """Before the fix, an event of 4 MB held the loop for five seconds."""
+    many: list[object] = [{}] * 100_000
+    choices = many if name == "choices" else [{"delta": {name: many}}]
+    assert calls(lambda: ChunkAccumulator().add({"choices": choices})) < 50_000

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.embedder import OpenAIEmbedder, _batches
+from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import ModelClient
 from memory.search.embeddings import EmbeddingsUnavailable
 from tests.servers.model_api import (
@@ -75,7 +75,7 @@ async def test_many_texts_go_in_ordered_batches(
 ) -> None:
     texts = [f"word{number}" for number in range(300)]
     rows = await embedder_of(client).embed(texts)
-    assert [len(request.texts) for request in asked(server)] == [256, 44]
+    assert [len(request.texts) for request in asked(server)] == [32, 256, 12]
     assert server.log.embedded == texts
     assert np.allclose(rows[299], (await embedder_of(client).embed(["word299"]))[0], atol=1e-6)
 
@@ -83,7 +83,7 @@ async def test_many_texts_go_in_ordered_batches(
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=9), st.integers(1, 2000)), min_size=1))
 def test_batches_hold_all_in_order_and_are_never_too_big(repeated: list[tuple[str, int]]) -> None:
     texts = [text * times for text, times in repeated]
-    batches = list(_batches(texts))
+    batches = list(OpenAIEmbedder(None, "m", None, 1)._batches(texts))  # type: ignore[arg-type]
     assert [text for batch in batches for text in batch] == texts
     assert all(batches)
     assert max(sum(len(text.encode()) for text in batch) for batch in batches) <= 250_000

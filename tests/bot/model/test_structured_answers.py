@@ -19,6 +19,7 @@ from tests.bot.model.internal_calls import (
     write,
 )
 from tests.servers.model_api import ApiError, Dialect, Reply
+from tests.work import calls
 
 # What models write
 
@@ -68,6 +69,16 @@ USELESS = [
 def test_an_answer_without_the_parts_that_were_asked_for_is_unreadable(said: str) -> None:
     with pytest.raises(AnswerUnreadable, match="no such JSON object"):
         read_object(said, PARTS)
+
+
+def test_objects_that_do_not_end_are_walked_through_only_a_few_times() -> None:
+    """Before the fix, 60 kB of text held the loop for seconds, and 4 MB for minutes."""
+
+    def read() -> None:
+        with pytest.raises(AnswerUnreadable):
+            read_object('{"a":' * 300 + "[" + "1," * 1_000, PARTS)
+
+    assert calls(read) < 100
 
 
 @pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])

@@ -34,8 +34,8 @@ from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.certificates import certificate_of
-from tests.servers.web_site import ARTICLE, HTML, Prepared, Site
-from tests.work import QUADRATIC, longest_stretch, ratio
+from tests.servers.web_site import ARTICLE, HTML, Site
+from tests.work import QUADRATIC, ratio
 
 LOOPBACK = ip_address("127.0.0.1")
 
@@ -328,25 +328,6 @@ async def test_a_page_that_never_ends_is_left(site: Site, monkeypatch: pytest.Mo
     monkeypatch.setattr("bot.features.links.page_fetch._TIMEOUT_S", 0.3)
     site.put("/slow", b"x", repeats=True, pause_s=0.01)
     assert await refusal(site.at("/slow")) == "the page took too long"
-
-
-@pytest.mark.parametrize(
-    ("head", "repeated"),
-    [(b"", b"HTTP/1.1 103 \r\n\r\n"), (b"HTTP/1.1 200 OK\r\n", b"a:\r\n")],
-    ids=["early answers", "headers"],
-)
-async def test_what_comes_before_a_page_is_bounded(
-    site: Site, head: bytes, repeated: bytes
-) -> None:
-    """Before the fix, early answers held the loop for ten seconds, 0.3 s at a time."""
-    site.answers["/"] = Prepared(head, lambda: [repeated * 20_000])
-    assert await refusal(site.at("/")) == "the page is too big"
-
-
-async def test_early_answers_are_read_in_many_steps(site: Site) -> None:
-    site.answers["/"] = Prepared(b"", lambda: [b"HTTP/1.1 103 \r\n\r\n" * 1_800])
-    await refusal(site.at("/"))  # the first request loads more of the library
-    assert await longest_stretch(refusal(site.at("/"))) < 0.4
 
 
 async def test_no_more_is_read_than_was_announced(site: Site) -> None:

@@ -9,10 +9,8 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import Any
 
-import httpx2
 import mcp_types as types
 import orjson
 import pytest
@@ -39,7 +37,6 @@ from bot.features.mcp.outside_server import (
     _LARGE,
     MAX_BYTES,
     OutsideServer,
-    _BoundedStream,
     _Connection,
 )
 from bot.features.mcp.settings import McpServer
@@ -458,27 +455,6 @@ async def test_an_answer_in_pieces_of_one_byte_is_read() -> None:
     results = GREETING | {"tools/call": {"content": [{"type": "text", "text": "ein Stück " * 50}]}}
     async with outside_of(answers(results, in_bytes=True)) as outside:
         assert await outside.call("price", {}) == "ein Stück " * 50
-
-
-async def test_others_go_on_while_many_small_pieces_come_at_once() -> None:
-    read, at = 0, []
-
-    class Pieces(httpx2.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            for _ in range(1_000):
-                yield b"a"
-
-    async def reading() -> None:
-        nonlocal read
-        async for _ in _BoundedStream(Pieces(), _Connection()):
-            read += 1
-
-    task = asyncio.create_task(reading())
-    while not task.done():
-        await asyncio.sleep(0)
-        at.append(read)
-    assert read == 1_000
-    assert max(after - before for before, after in pairwise(at)) == 100
 
 
 async def test_each_large_answer_gives_its_slot_back(
