@@ -4,9 +4,10 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator
-from functools import cache
+from functools import cache, partial
 from math import inf
 from typing import Any
+from weakref import proxy
 
 import httpx2
 import orjson
@@ -49,14 +50,14 @@ def has_too_many_values(body: bytes, max_values: float = MAX_VALUES) -> bool:
 
 
 def read_json(body: bytes, max_values: float = inf) -> Any:
-    """Return parsed JSON, with "?" for half an emoji; raise `ValueError` or `RecursionError`."""
+    """Return parsed JSON, U+FFFD for half an emoji; raise `ValueError` or `RecursionError`."""
     if has_too_many_values(body, max_values):
         raise ValueError("too many values")
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:  # it refuses half an emoji, and so does what writes it again
         text = json.dumps(json.loads(body), ensure_ascii=False)
-        return json.loads(text.encode(errors="replace"))
+        return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 class HttpClient(httpx2.AsyncClient):
@@ -107,19 +108,20 @@ class _Connection:
     """Reads what comes before each body in small pieces, and refuses what is too long."""
 
     def __init__(self, stream: Any) -> None:
-        self._read, self._write = stream.read, stream.write
-        stream.read, stream.write, stream.connection = self.read, self.write, self
+        # If we referred to the stream, both would stay until the garbage collector runs.
+        self._library, itself = type(stream), proxy(stream)
+        stream.read, stream.write = partial(self._read, itself), partial(self._write, itself)
+        stream.connection = self
         self.head_bytes_left: float = _MAX_HEAD_BYTES
 
-    async def write(self, *sent: Any, **options: Any) -> None:
-        """Send a part of a request; its answer begins with a head."""
-        self.head_bytes_left = _MAX_HEAD_BYTES
-        await self._write(*sent, **options)
+    async def _write(self, stream: Any, *sent: Any, **options: Any) -> None:
+        self.head_bytes_left = _MAX_HEAD_BYTES  # the answer begins with a head
+        await self._library.write(stream, *sent, **options)
 
-    async def read(self, max_bytes: int, **options: Any) -> bytes:
-        """Read a piece; raise httpx2's `RemoteProtocolError` if the head is too long."""
+    async def _read(self, stream: Any, max_bytes: int, **options: Any) -> bytes:
         is_head = self.head_bytes_left < inf
-        piece: bytes = await self._read(_HEAD_PIECE_BYTES if is_head else max_bytes, **options)
+        max_bytes = _HEAD_PIECE_BYTES if is_head else max_bytes
+        piece: bytes = await self._library.read(stream, max_bytes, **options)
         self.head_bytes_left -= len(piece)
         if self.head_bytes_left < 0:
             raise httpx2.RemoteProtocolError("too much comes before the body")
