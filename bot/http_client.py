@@ -101,7 +101,7 @@ async def _begin_body(response: httpx2.Response) -> None:
     if connection := getattr(response.extensions.get("network_stream"), "connection", None):
         connection.head_bytes_left = inf
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Body(response.stream)
+        response.stream = Body(response.stream)
 
 
 class _Connection:
@@ -128,19 +128,20 @@ class _Connection:
         return piece
 
 
-class _Body(httpx2.AsyncByteStream):
+class Body(httpx2.AsyncByteStream):
     """A body; others go on after some pieces, because a server may send each byte alone."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+        self.stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0
-        async for piece in self._stream:
+        async for piece in self.stream:
             yield piece
             count += 1
             if count % 100 == 0:
                 await asyncio.sleep(0)
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        """Close the connection, or give it back."""
+        await self.stream.aclose()

@@ -26,7 +26,7 @@ import httpx2
 import orjson
 from httpx2 import ByteStream
 
-from bot.http_client import IDLE_S, HttpClient, read_within, trusted
+from bot.http_client import IDLE_S, Body, HttpClient, read_within, trusted
 from bot.model.call import ModelObserver, Post, WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
@@ -279,20 +279,14 @@ async def bound(response: httpx2.Response) -> None:
         response.stream = _Beginning(response.stream)
 
 
-class _Beginning(httpx2.AsyncByteStream):
+class _Beginning(Body):
     """The first bytes of a body; the others are not read."""
-
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
-        self._body = body
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         bytes_left = _MAX_ERROR_BYTES
         with suppress(httpx2.HTTPError):  # one that breaks off is an error all the same
-            async for piece in self._body:
+            async for piece in self.stream:
                 yield piece[:bytes_left]
                 bytes_left -= len(piece)
                 if bytes_left <= 0:
                     return
-
-    async def aclose(self) -> None:
-        await self._body.aclose()

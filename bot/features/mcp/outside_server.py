@@ -33,7 +33,7 @@ from mcp_types import jsonrpc_message_adapter
 from mcp_types.methods import parse_server_result
 
 from bot.features.mcp.settings import McpServer
-from bot.http_client import HttpClient, trusted
+from bot.http_client import Body, HttpClient, trusted
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.store.tasks import in_turns
@@ -90,19 +90,16 @@ class _Connection:
             self._slots.release()
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
+class _BoundedStream(Body):
     def __init__(self, stream: httpx2.AsyncByteStream, connection: _Connection) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._connection = connection
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
+        async for chunk in self.stream:
             if not await self._connection.take(chunk):
                 raise httpx2.StreamError("the server has sent too much")
             yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):
