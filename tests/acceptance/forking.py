@@ -1,8 +1,10 @@
-"""Forks every bot of a test run from one process, the `launcher`."""
+"""Forks every bot of a test run from one process, the `launcher`; if it preloads, from another."""
 
 import os
 import sys
+from collections.abc import Mapping
 from fcntl import LOCK_EX, flock
+from functools import partial
 from pathlib import Path
 from subprocess import run
 
@@ -14,12 +16,21 @@ def fork_bots(folder: Path, user: int) -> None:
 
     All test workers that name the same folder share the launcher. It ends with the process `user`.
     """
-    if not hasattr(os, "pidfd_open"):
-        return
-    path = folder / "launcher"
+    if hasattr(os, "pidfd_open"):
+        BotProcess.launcher = partial(_launcher, folder, user)
+        BotProcess.launcher({})
+
+
+def _launcher(folder: Path, user: int, preloading: Mapping[str, str]) -> str:
+    """Return the socket of the launcher with this part of its environment, which is started once.
+
+    A library can only be preloaded at the start of a process.
+    """
+    path = folder / ("preloading-launcher" if preloading else "launcher")
     with path.with_suffix(".lock").open("w") as lock:
         flock(lock, LOCK_EX)
         if not path.exists():
             command = [sys.executable, "-m", "tests.acceptance.launcher", str(path), str(user)]
-            run(command, cwd=ROOT, check=True)  # returns when the launcher waits for requests
-    BotProcess.launcher = str(path)
+            # It returns when the launcher waits for requests.
+            run(command, cwd=ROOT, env={**os.environ, **preloading}, check=True)
+    return str(path)

@@ -2,31 +2,29 @@
 
 A bot so started is a process of its own, with its own environment, signals and exit status; only
 the seconds of imports are not paid again, and it sets no menus unless the environment has `MENUS`.
-If `PWD` names a folder with a package `bot`, our own packages are imported again, from there.
+If `PWD` names a folder with a package `bot`, the features are imported again, from there.
 `PYTHONPATH` is read as at any start, for features of operators.
 `test_starting` starts it by `python -m bot` instead.
 """
 
 import asyncio
-import dataclasses
 import gc
 import os
 import select
 import signal
 import socket
 import sys
-import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import httpx2
 import orjson
 
 import bot.__main__
+import bot.app
 import bot.features
 from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
@@ -34,7 +32,6 @@ from memory.learning import vectors
 from memory.store.store import script_names, source
 from memory.text import tokens
 from memory.text.untrusted_text import escaped
-from tests.acceptance.local_sites import read_local_sites_only
 
 _IMPORTED_LATE = (
     "anyio._backends._asyncio",
@@ -48,12 +45,15 @@ _IMPORTED_LATE = (
 """What libraries import only when a bot starts or answers first."""
 
 _BOT = Path(bot.__main__.__file__).parent
+_NAME_FEATURES = ("bot.__main__", "bot.app", "bot.features")
+_CORE = {*sys.modules}.difference(_NAME_FEATURES)
+"""What was imported before any feature, so none of it needs one."""
 _MAX_BYTES = 2**16
 
 
 def serve(path: str, user: int) -> None:
     """Answer start requests on a unix socket, in the background, until the process `user` ends."""
-    _read_once()
+    assert not [name for name in _CORE if name.startswith("bot.features.")]
     asyncio.run(tokens.TokenCounter.load())
     vectors._TOGETHER = 2  # tests wait for the vectors of each turn
     Catalogue().meaning("")  # reads all languages
@@ -127,14 +127,6 @@ def _fork(listener: socket.socket, others: Sequence[_Bot]) -> _Bot:
     return _Bot(child, os.pidfd_open(child), connection)
 
 
-def _read_once() -> None:
-    """Keep sentences, certificates and methods of dataclasses for bots that import us again."""
-    compiled = cache(partial(compile, filename="<string>", mode="exec"))
-    vars(dataclasses)["exec"] = lambda text, *names: exec(compiled(text), *names)  # noqa: S102
-    vars(tomllib)["loads"] = cache(tomllib.loads)
-    vars(httpx2)["create_ssl_context"] = cache(httpx2.create_ssl_context)
-
-
 def _build_settings_once() -> None:
     """Build the class of all settings here, which takes longer than all else at a start."""
     make = cache(bot.features.all_settings)
@@ -149,14 +141,12 @@ def _set_no_menus() -> None:
     vars(app)["SetupPlan"] = lambda webhook, *_: plan(webhook, (), ())
 
 
-def _forget_our_modules() -> None:
-    """Have the product imported again, from this folder; the vocabulary takes longer to read."""
-    vocabulary = {name: vars(tokens)[name] for name in ("_load", "_VOCABULARY")}
-    for name in [*sys.modules]:
+def _forget_features() -> None:
+    """Have the features and their list imported again, from this folder."""
+    for name in {*sys.modules}.difference(_CORE):
         if name.partition(".")[0] in ("bot", "memory", "config"):
             del sys.modules[name]
-    sys.path.insert(0, str(Path.cwd()))
-    vars(import_module(tokens.__name__)).update(vocabulary)
+    bot.__path__[:] = [str(Path.cwd() / "bot")]
 
 
 def _become_a_bot(environment: dict[str, str], command: list[str], output: int) -> NoReturn:
@@ -169,11 +159,11 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     os.chdir(environment.get("PWD", "."))
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     if Path("bot").is_dir() and not Path("bot").samefile(_BOT):
-        _forget_our_modules()
+        _forget_features()
     if "MENUS" not in environment:
         _set_no_menus()
     if "LOCAL_SITES" in environment:
-        read_local_sites_only()
+        import_module("tests.acceptance.local_sites").read_local_sites_only()
     sys.argv = ["bot", *command]
     status = 1
     try:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal
@@ -31,7 +31,7 @@ class BotProcess:
     that, such as `web`. It runs in the folder that `PWD` names.
     """
 
-    launcher: ClassVar[str] = ""
+    launcher: ClassVar[Callable[[Mapping[str, str]], str] | None] = None
 
     def __init__(
         self, environment: dict[str, str], *, from_scratch: bool = False, command: str = ""
@@ -290,7 +290,8 @@ async def start_process(
     `command` follows `python -m bot`.
     """
     if BotProcess.launcher and not from_scratch:
-        return await Forked.start(BotProcess.launcher, environment, command, log)
+        preloading = {k: v for k, v in environment.items() if k.startswith(("LD_", "FAKETIME"))}
+        return await Forked.start(BotProcess.launcher(preloading), environment, command, log)
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot", *command),
         cwd=environment.get("PWD", ROOT),

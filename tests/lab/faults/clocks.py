@@ -90,10 +90,10 @@ def _redis_offset_s(scene: Scene) -> float:
 _GATHERING = {"COALESCE_S": "0.5"}
 _SLOW = {"LEASE_S": "8"}
 """A bot with a preloaded clock reads a file to learn the time, and needs long for everything."""
-_BOT = Stage(from_scratch=True, settings=FAKED | _SLOW)
+_BOT = Stage(settings=FAKED | _SLOW)
 _REDIS = Stage(redis_environment=FAKED, settings=_GATHERING)
 _REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
-_ALL = Stage(from_scratch=True, settings=FAKED | _SLOW | _GATHERING, redis_environment=FAKED)
+_ALL = Stage(settings=FAKED | _SLOW | _GATHERING, redis_environment=FAKED)
 
 # Those with 0 happen in the suite with another fault: forward and back again, back at a death.
 FAULTS = tuple(

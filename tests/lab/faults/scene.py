@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal
 
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
@@ -74,8 +74,7 @@ class Stage:
     """The setup that a fault needs.
 
     `roles` are the first processes; the webhook reaches only the first of them. `settings` change
-    the bots' environment. `from_scratch` starts them with `python -m bot` instead of forking them,
-    because preloaded libraries need that. `redis` are further options of the server, for example
+    the bots' environment. `redis` are further options of the server, for example
     `--appendfsync always`; it keeps its data when it is stopped or killed and started again. With
     `learns` the day ends only when everything was learned. If it `is_tapped`, each process
     reaches Redis over its own one of `scene.taps`.
@@ -84,7 +83,6 @@ class Stage:
     intake: Literal["webhook", "polling"] = "webhook"
     roles: tuple[Role, ...] = ("all",)
     settings: Mapping[str, object] = field(default_factory=dict)
-    from_scratch: bool = False
     redis: tuple[str, ...] = ()
     redis_environment: Mapping[str, str] = field(default_factory=dict)
     learns: bool = False
@@ -151,12 +149,8 @@ class Scene:
 
     def another_bot(self, role: Role, **settings: object) -> BotProcess:
         """Append a further process to `bots` and return it; it is not started."""
-        command = "" if role == "all" else role
-        bot = self.rig.another_bot(
-            from_scratch=self.stage.from_scratch,
-            command=command,
-            **{"openai_model": _MODEL.format(len(self.bots)), **settings},
-        )
+        named: dict[str, Any] = {"openai_model": _MODEL.format(len(self.bots)), **settings}
+        bot = self.rig.another_bot(command="" if role == "all" else role, **named)
         self.bots.append(bot)
         return bot
 

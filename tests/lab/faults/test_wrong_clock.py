@@ -21,11 +21,7 @@ async def test_what_is_due_comes_at_its_time_and_a_forgetting_erases_everything_
     async with open_rig(valkey, tmp_path, "webhook") as rig:
         (tmp_path / ".faketimerc").write_text(offset)
         rig.environment.update(FAKED)
-        rig.bot = rig.another_bot(
-            from_scratch=True, port=rig.environment["PORT"], openai_embedding_model="off"
-        )
-        await rig.bot.start()
-        anna, chat = rig.anna()
+        anna, chat = await rig.start_with_anna(openai_embedding_model="off")
         await rig.ask(anna, chat, "My cat is called Mephisto")
         await rig.bot.wait_for_log("turn closed")
         calls = task("Name my cat", **WEEKLY), remind("Tea", **WEEKLY)
