@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from importlib import import_module
 from ipaddress import ip_address
@@ -17,11 +18,12 @@ import pytest
 import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
+from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.intervalsets import IntervalSet
 from redis._parsers.commands import AsyncCommandsParser
 from redis.asyncio.cluster import ClusterNode, NodesManager
 from redis.cluster import PRIMARY
-from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from memory.memory import Memory
 from memory.search.embeddings import Embedder
@@ -118,8 +120,8 @@ _alone: set[str] = set()
 async def _know_slots(manager: NodesManager, *args: Any, **kwargs: Any) -> None:
     """Tell a new client that a node has all slots, if an earlier client has learned it.
 
-    The SDK lists all 16,384 in two loops, which takes longer than many tests. It is asked as usual
-    if a client has to learn the slots again.
+    The SDK lists all 16,384, which takes longer than many tests. It is asked as usual if a client
+    has to learn the slots again.
     """
     [name, *others] = manager.startup_nodes
     if name in _alone and not others and not manager.slots_cache:
@@ -127,7 +129,7 @@ async def _know_slots(manager: NodesManager, *args: Any, **kwargs: Any) -> None:
         node = ClusterNode(asked.host, asked.port, PRIMARY, **manager.connection_kwargs)
         manager.default_node, nodes = node, [node]
         manager.set_nodes(manager.nodes_cache, {name: node})
-        manager.slots_cache = dict.fromkeys(range(REDIS_CLUSTER_HASH_SLOTS), nodes)
+        manager.slots_cache = defaultdict(lambda: nodes, {0: nodes})
         return
     await _ask_for_slots(manager, *args, **kwargs)
     if [*manager.nodes_cache] == [name]:
@@ -145,6 +147,9 @@ settings.register_profile("long", settings.get_profile("suite"), max_examples=10
 settings.load_profile("suite")
 # Each worker would read all our sources for constants to try, which takes two seconds.
 providers._get_local_constants = lambda: providers._local_constants
+# Each worker would try to encode every character, which takes four seconds.
+_UTF_8 = IntervalSet([(0, 0xD7FF), (0xE000, sys.maxunicode)])
+setattr(charmap, "intervals_from_codec", {"utf-8": (_UTF_8, IntervalSet())}.__getitem__)  # noqa: B010
 redis_client.CALL_TIMEOUT_S = 60.0  # on a busy machine one import may take the usual twelve
 
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.

@@ -10,7 +10,9 @@ import math
 import warnings
 from base64 import b64encode
 
-from PIL import Image, ImageOps
+# Pillow would look for WebP among all its formats, and for the second picture of a JPEG later, when
+# no file can be opened.
+from PIL import Image, ImageOps, MpoImagePlugin, WebPImagePlugin  # noqa: F401
 
 from bot.parsing.answers import NotRead, answer
 

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
@@ -33,13 +34,18 @@ class ScriptCall:
     args: Sequence[Arg]
 
 
+@cache
+def _digest_of(source: str) -> str:
+    return hashlib.sha1(source.encode()).hexdigest()  # noqa: S324 - Redis's own name
+
+
 class Script:
     """A Lua script; calling it runs it."""
 
     def __init__(self, client: "RedisClient", source: str) -> None:
         self._client = client
         self._source = source
-        self._digest = hashlib.sha1(source.encode()).hexdigest()  # noqa: S324 - Redis's own name
+        self._digest = _digest_of(source)
 
     def command(
         self, keys: Sequence[str], request: Request | Sequence[Arg] = (), *opaque: Arg

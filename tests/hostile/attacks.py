@@ -116,7 +116,7 @@ async def _answered(scene: Scene, file: Upload) -> str:
 async def _segments(scene: Scene) -> None:
     """Check that it is refused; the bot's process parses nothing and takes at most 40 MB."""
     before_mb = scene.rig.bot.peak_mb()
-    reply = await _answered(scene, picture_of_segments(6))
+    reply = await _answered(scene, picture_of_segments(4))
     assert reply in (sentence("pictures.too_big"), sentence("pictures.damaged"))
     assert scene.rig.bot.peak_mb() < before_mb + 40
 
@@ -145,7 +145,7 @@ async def _sounds(scene: Scene) -> None:
 async def _short_messages(scene: Scene) -> None:
     """Check that 60,000 of them are offered."""
     before_mb = scene.rig.bot.peak_mb()
-    reply = await _answered(scene, export_of(500, 2_000, "a"))
+    reply = await _answered(scene, export_of(250, 2_000, "a"))
     assert "Claude" in reply
     assert scene.rig.bot.peak_mb() < before_mb + 80
 
@@ -160,7 +160,7 @@ FILES = (
     Attack("S2 a picture of a million segments", _segments),
     Attack("S3 an album of small pictures with 16 MB behind each", _heavy_album),
     Attack("S3 six sounds of 16 MB", _sounds),
-    Attack("S4 an export with a million messages of one letter", _short_messages),
+    Attack("S4 an export with half a million messages of one letter", _short_messages),
     Attack("S11 249,000 rows of one letter", _short_rows),
 )
 TEXTS = (

@@ -80,4 +80,5 @@ def _picture(page: PageObject) -> Image.Image | None:
 if __name__ == "__main__":
     load_encodings()
     load_codecs()
+    Image.init()  # a scan may have any format
     answer(_read)

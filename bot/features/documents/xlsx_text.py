@@ -4,11 +4,13 @@ Each sheet is a section, and each row with text a line. A formula is read as its
 """
 
 import io
+import sys
 from datetime import datetime, time
 
-from openpyxl import load_workbook
+sys.modules.setdefault("numpy", None)  # type: ignore[arg-type] # openpyxl can do without it
+from openpyxl import load_workbook  # noqa: E402
 
-from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
+from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip  # noqa: E402
 
 _MAX_CELLS = 500_000
 """Read from all sheets, empty ones included: openpyxl fills gaps between cells."""

@@ -43,6 +43,13 @@ async def test_a_small_picture_is_shown_as_it_is(kind: str) -> None:
     assert picture.content == content
 
 
+async def test_a_jpeg_of_two_pictures_is_shown_as_its_first() -> None:
+    file, second = BytesIO(), Image.new("RGB", (30, 20), "blue")
+    second.save(file, "MPO", save_all=True, append_images=[second])
+    picture = await read_picture(file.getvalue())
+    assert (picture.mime_type, picture.width, picture.height) == ("image/jpeg", 30, 20)
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
