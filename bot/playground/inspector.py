@@ -85,7 +85,7 @@ class FoundMessage:
 
     def __init__(self, result: SearchResult, question: str, answer: str, best: str = "") -> None:
         self.result, self.hit = result, result.hit
-        wanted = meanings(question)
+        wanted = dict(meanings(question))
         wanted.pop(NUMBER, "")  # a number does not answer every question for one
         equal = self._shared(lambda word: set(meanings(word)), set(wanted))
         alike = self._shared(lambda word: set(meanings(word).values()), set(wanted.values()))

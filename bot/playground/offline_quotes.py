@@ -11,8 +11,9 @@ import math
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -179,7 +180,7 @@ class Quotes:
         share = (own + _OF_NEIGHBOR * lent) / total + bonus
         return share * _OF_PASSAGE if memory.kind == "passage" else share
 
-    def _share(self, known: dict[str, str], beyond: str = "") -> float:
+    def _share(self, known: Mapping[str, str], beyond: str = "") -> float:
         """Return the weight of what is known; an equal word counts more than an equal meaning."""
         meant = set(known.values())
         return sum(
@@ -258,7 +259,7 @@ def corrects(new: str, old: str) -> bool:
 
 
 def _without_slips(
-    wanted: dict[str, str], known: Iterable[dict[str, str]]
+    wanted: dict[str, str], known: Iterable[Mapping[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """Yield each word with its meaning; an unknown one becomes a known one that it is a slip of."""
     words = {word: meaning for each in known for word, meaning in each.items()}
@@ -355,7 +356,8 @@ def asks_for_name(text: str) -> bool:
     return any(meaning == _NAME for _, meaning in _both(words_of(text)))
 
 
-def meanings(text: str) -> dict[str, str]:
+@lru_cache(2_000)  # each answer reads much of what an earlier one has read
+def meanings(text: str) -> Mapping[str, str]:
     """Return what the content words of a text mean, by their stems, in order."""
     words = words_of(text)
     joined = " ".join(words)
@@ -366,7 +368,7 @@ def meanings(text: str) -> dict[str, str]:
     return phrases | told | ({NUMBER: NUMBER} if has_number else {})
 
 
-def readable(wanted: dict[str, str], texts: Sequence[str]) -> dict[str, str]:
+def readable(wanted: Mapping[str, str], texts: Sequence[str]) -> dict[str, str]:
     """Leave out words that no text can have: without a meaning, in a script of none of them."""
     scripts = {script_of(word) for text in texts for word in words_of(text)}
     return {

@@ -117,10 +117,11 @@ def slow(pattern: re.Pattern[str], repeated: str) -> float:
             if length >= 1_600:
                 return 0
         elif taken > _LONG_ENOUGH_S or length == CHARS:
-            whole, part = (_search(pattern, repeated, chars) for chars in (length, length // 16))
-            growth = ratio(whole, part, QUADRATIC, rounds=1)
-            if growth > QUADRATIC:
-                return growth
+            part = _search(pattern, repeated, length // 16)
+            if taken > QUADRATIC * seconds(part):
+                whole = _search(pattern, repeated, length)
+                if (growth := ratio(whole, part, QUADRATIC, rounds=1)) > QUADRATIC:
+                    return growth
             if length >= _SURE_OF_LINEAR:
                 return 0
     return 0
