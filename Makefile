@@ -18,7 +18,7 @@ LANGUAGES := root $(basename $(notdir $(wildcard bot/language/*.toml)))
 help:  ## shows this list
 	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
-run: .venv/.run  ## starts the bot; without TELEGRAM_BOT_TOKEN a playground: a page at the address that it prints
+run: .venv/.run  ## starts the bot; without TELEGRAM_BOT_TOKEN it serves a playground and prints its address
 	$(BIN)/python -m bot
 
 test: .venv/.dev  ## runs the whole suite

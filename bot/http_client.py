@@ -16,11 +16,14 @@ IDLE_S = 4.0
 """A connection that was idle for longer is not used again. Many servers close one after five
 seconds. A request that is sent meanwhile gets no answer, so we cannot tell what became of it."""
 MAX_VALUES = 200_000
-"""Of JSON that a server sends. Each takes up to 500 bytes of memory, and parsing a million of them
-holds the event loop for a quarter of a second."""
+"""How many values the JSON of a server may have. Each takes up to 500 bytes of memory, and parsing
+a million of them holds the event loop for a quarter of a second."""
 _MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
-"""What comes before a body, and how much of it httpx2 gets at once: it reads all that it has, any
-number of headers and early answers (103), in one step of the event loop."""
+"""How long all that comes before a body may be, and how much of it httpx2 may read at once. It
+parses what it has read in one step of the event loop, however many headers or early answers (103)
+there are."""
+_MAX_REPAIRED_BYTES = 2**20
+"""Of JSON with half an emoji. Longer JSON is base64 or numbers."""
 
 
 @cache
@@ -45,7 +48,10 @@ async def read_within(pieces: AsyncIterable[bytes], max_bytes: int) -> bytes | N
 
 
 def has_too_many_values(body: bytes, max_values: float = MAX_VALUES) -> bool:
-    """Count commas and opening brackets of JSON, those inside texts too, before it is parsed."""
+    """Return whether JSON may have too many values.
+
+    Commas and opening brackets are counted, those inside texts too, so nothing is parsed.
+    """
     return len(body) > max_values and sum(map(body.count, (b",", b"[", b"{"))) > max_values
 
 
@@ -56,13 +62,16 @@ def read_json(body: bytes, max_values: float = inf) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:  # it refuses half an emoji, and so does what writes it again
+        if len(body) > _MAX_REPAIRED_BYTES:
+            raise
         text = json.dumps(json.loads(body), ensure_ascii=False)
         return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 class HttpClient(httpx2.AsyncClient):
-    """Bounds what comes before a body. Others go on while a body comes in tiny pieces.
+    """Limits what comes before a body, and lets others go on while a body comes in tiny pieces.
 
+    Both are for HTTP/1.1 alone.
     It raises httpx2's `ConnectError` also if a connection breaks while it is opened. httpx2 alone
     would raise an `AttributeError`, because uvloop has already dropped the socket when anyio 4 asks
     for the address of the other side.
@@ -84,7 +93,7 @@ class HttpClient(httpx2.AsyncClient):
 
 
 async def _bound_head(request: httpx2.Request) -> None:
-    """Have a new connection bounded; an old one is already."""
+    """Limit what comes before bodies on each connection, when it is opened."""
     trace_too = request.extensions.get("trace")
 
     async def trace(event: str, happened: dict[str, Any]) -> None:
@@ -97,7 +106,7 @@ async def _bound_head(request: httpx2.Request) -> None:
 
 
 async def _begin_body(response: httpx2.Response) -> None:
-    """Let the connection read on: all headers have come."""
+    """Read the body without this limit: all headers have come."""
     if connection := getattr(response.extensions.get("network_stream"), "connection", None):
         connection.head_bytes_left = inf
     if isinstance(response.stream, httpx2.AsyncByteStream):
@@ -129,7 +138,7 @@ class _Connection:
 
 
 class Body(httpx2.AsyncByteStream):
-    """A body; others go on after some pieces, because a server may send each byte alone."""
+    """A body. Others go on after every 100 pieces, because a server may send each byte alone."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self.stream = stream

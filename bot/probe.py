@@ -41,7 +41,7 @@ Rows: TypeAlias = AsyncGenerator[Row, None]
 class Probe:
     """One group of checks. A feature has its own in `probes.py`, as `PROBES`.
 
-    A `ModelError` that `run` raises becomes a warning: the bot does without this model.
+    If `run` raises a `ModelError`, the row is a warning: the bot works without what it tests.
     """
 
     name: str

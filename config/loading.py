@@ -150,7 +150,7 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
             if near:
                 words = set(name.upper().split("_"))
                 nearest = min(near, key=lambda each: len(words - {*each.split("_")}))
-                found.append((name, f"rename {name} to {nearest}, if you mean that"))
+                found.append((name, f"if you mean {nearest}, rename {name} to {nearest}"))
     return sorted(found)
 
 

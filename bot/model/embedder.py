@@ -31,9 +31,10 @@ log = structlog.get_logger(__name__)
 _MAX_BYTES = 64 * 1024
 _MAX_BYTES_PER_TEXT = 100_000  # 4,096 numbers in full, if a server does not know base64
 _MAX_TEXTS, _MAX_TEXTS_IN_FULL = 256, 32
-_VALUES_PER_TEXT, _VALUES_IN_FULL = 100, 10_000
-"""Of JSON. Parsing the numbers of 256 texts holds the event loop for a quarter of a second, so
-there are fewer texts until a server has shown that it knows base64."""
+_VALUES_IN_FULL = 10_000
+"""How many JSON values an answer may have for a text, if it comes in numbers. Parsing those of 256
+texts holds the event loop for a quarter of a second. So fewer texts are sent at once until a server
+has shown that it knows base64."""
 _MAX_BATCH_BYTES = 250_000
 _MAX_TEXT_BYTES = 8_000
 """A token has at least one byte, so these stay below OpenAI's limits in every script: 8,192 tokens
@@ -101,10 +102,9 @@ class OpenAIEmbedder:
                 del request["dimensions"]
                 body = await self.client.post_whole(Post("/embeddings", request), max_bytes)
 
-        max_values = _VALUES_PER_TEXT if self._gets_base64 else _VALUES_IN_FULL
-        self._gets_base64 = False
         try:
-            answer = object_of(read_json(body, len(texts) * max_values))
+            max_values = _VALUES_IN_FULL * min(len(texts), _MAX_TEXTS_IN_FULL)
+            answer = object_of(read_json(body, max_values))
             call.usage += Usage(count_of(object_of(answer.get("usage")).get("prompt_tokens")))
             found = [object_of(each) for each in list_of(answer["data"])]
             # Some servers leave the index out; the sort then keeps their order.

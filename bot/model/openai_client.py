@@ -284,7 +284,7 @@ class _Beginning(Body):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         bytes_left = _MAX_ERROR_BYTES
-        with suppress(httpx2.HTTPError):  # one that breaks off is an error all the same
+        with suppress(httpx2.HTTPError):  # the answer stays an error even if its body breaks off
             async for piece in self.stream:
                 yield piece[:bytes_left]
                 bytes_left -= len(piece)

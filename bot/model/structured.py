@@ -42,7 +42,7 @@ _TRIES = 2
 # Not strict: cheap models write line breaks inside strings unescaped.
 _DECODER = json.JSONDecoder(strict=False)
 _MAX_BRACES, _MAX_WALKS = 1_000, 4
-"""How many objects may be tried, and how often they all together may walk through the text."""
+"""How many objects we try to read, and how many times the length of the text for all of them."""
 
 
 @dataclass(slots=True)
@@ -190,7 +190,9 @@ def read_object(text: str, names: Collection[str]) -> dict[str, object]:
                 chars_left -= end - start
             except (ValueError, RecursionError) as error:
                 end = start + 1
-                chars_left -= getattr(error, "pos", len(text)) - start
+                # It names the beginning of a text without an end, but has read all of it.
+                is_open = str(error).startswith("Unterminated")
+                chars_left -= (len(text) if is_open else getattr(error, "pos", len(text))) - start
             else:
                 if not each.keys().isdisjoint(names):
                     found = each

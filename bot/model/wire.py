@@ -24,7 +24,7 @@ from memory.text.internal_model import AnswerShape
 MAX_CALLS = 32  # tool calls of one answer; we do not read the calls beyond that
 MAX_CALL_CHARS = 200_000  # of all calls of one answer, names and ids included
 _MAX_ENTRIES = 1_000
-"""Of a list that a server sends: each entry takes our code several microseconds."""
+"""How many entries of a server's list we read. Each takes our code several microseconds."""
 MAX_EVENT_BYTES = 4 * 2**20
 """The last event of a response repeats all of it: text, calls and encrypted reasoning."""
 _DONE = b"[DONE]"
@@ -117,7 +117,7 @@ def object_of(given: object) -> Mapping[str, object]:
 def list_of(given: object) -> Sequence[object]:
     """Return a JSON list up to a bound, an empty one for null; else raise `AnswerIncomplete`."""
     if given is None or isinstance(given, list):
-        return (given or ())[:_MAX_ENTRIES]
+        return (given or ()) if not given or len(given) <= _MAX_ENTRIES else given[:_MAX_ENTRIES]
     raise AnswerIncomplete("a part of the answer has another type")
 
 

@@ -10,8 +10,8 @@ import math
 import warnings
 from base64 import b64encode
 
-# Pillow would look for WebP among all its formats, and for the second picture of a JPEG later, when
-# no file can be opened.
+# Pillow would import these two later, when no file can be opened: WebP while it tries all its
+# formats, MPO for a JPEG with a second picture.
 from PIL import Image, ImageOps, MpoImagePlugin, WebPImagePlugin  # noqa: F401
 
 from bot.parsing.answers import NotRead, answer

@@ -92,16 +92,18 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
 
 
 def told_in(text: str) -> list[str]:
-    """Return what a person says about themselves.
+    """Return what a person says about themselves, nothing if a tool keeps it.
 
     Each such sentence comes with the sentences after it that say more, up to a question. Nothing
     after a wish is read.
     """
+    if kept_in(text):
+        return []
     told: list[str] = []
     says_more = False
     sentences = _SENTENCE.split(text[:_MAX_READ])
     for each in sentences if len(text) <= _MAX_READ else sentences[:-1]:  # the last one is cut
-        if begins_with_wish(each) or SAID["forget"].search(each) or SAID["keep"].search(each):
+        if begins_with_wish(each) or SAID["forget"].search(each):
             break
         if SAID["nod"].fullmatch(each):
             continue
@@ -113,6 +115,13 @@ def told_in(text: str) -> list[str]:
         elif says_more := says_more and len(f"{told[-1]} {each}") <= _MAX_CHARS:
             told[-1] += f" {each}"
     return [each for each in told if len(each) <= _MAX_CHARS][:_MAX_FACTS]
+
+
+def kept_in(text: str) -> str:
+    """Return what a person wants the tool `remember` to keep; "" if nothing or too much."""
+    keep = SAID["keep"].match(text)
+    kept = text[keep.end() :].rstrip(" ?؟") if keep else ""
+    return kept if len(kept) <= _MAX_CHARS else ""
 
 
 def fact_part(text: str, message: int, *, changes: bool) -> dict[str, object]:

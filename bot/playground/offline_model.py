@@ -17,7 +17,7 @@ from uuid import uuid4
 import orjson
 
 from bot.model.call import ModelReply, ModelRequest, PromptMessage, live_observer
-from bot.playground.offline_memory import begins_with_wish, reminder_in, told_in
+from bot.playground.offline_memory import begins_with_wish, kept_in, reminder_in, told_in
 from bot.playground.offline_quotes import (
     MEANINGS,
     NUMBER,
@@ -35,7 +35,6 @@ from bot.playground.offline_quotes import (
     short,
 )
 from bot.turn.notes import QUESTION_ALONE
-from memory.behaviors.statements import MAX_CHARS
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
 from memory.search.question import named_days, relative_periods, tells_time
@@ -191,9 +190,7 @@ class OfflineChatModel:
         if "forget_memory" in names and (ids := [each.id for each in _unwanted(text, facts)]):
             yield _call("forget_memory", id=ids[0], others=ids[1:])
             return
-        keep = SAID["keep"].match(text)
-        kept = text[keep.end() :].rstrip(" ?؟") if keep else ""
-        if "remember" in names and 0 < len(kept) <= MAX_CHARS:
+        if "remember" in names and (kept := kept_in(text)):
             yield _call("remember", text=kept)
             return
         reminder = reminder_in(text, datetime.now().astimezone())

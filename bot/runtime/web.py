@@ -174,9 +174,10 @@ MAX_CONNECTIONS = 256
 _CONNECTION = "bot.connection"
 MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
-_PIECE_BYTES, _CHUNK_BYTES = 16 * 1024, 32
-"""How much is parsed before we look at the bounds again: one read may bring 256 kB. And what a
-piece of a body counts, because it costs more time than its bytes."""
+_PIECE_BYTES = 16 * 1024
+"""We look at the limits after each 16 kB, because one read may bring 256 kB."""
+_TINY_BYTES, _COST_OF_TINY = 256, 32
+"""A tiny piece of a body counts 32 bytes as overhead, because it costs more time than its bytes."""
 _MAX_HEADERS = 100
 """Of one request. A header of four bytes takes thirty times as much memory."""
 
@@ -268,7 +269,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._overhead_bytes += len(piece)
             super().data_received(piece)
             if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
-                log.debug("request refused", reason="headers too long")
+                log.debug("request refused", reason="too much beside the body")
                 self.send_400_response("Request headers are too long.")
         self._watch()
 
@@ -289,7 +290,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body, which the route that reads it bounds."""
-        self._overhead_bytes += _CHUNK_BYTES - len(body)
+        self._overhead_bytes += _COST_OF_TINY * (len(body) < _TINY_BYTES) - len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -124,7 +124,7 @@ class WorkLoop:
         if item.sends < _MAX_SENDS:
             async with asyncio.timeout(self.lease_s * _SAYING):
                 message = await work.message(item)  # also if muted: it may plan what comes next
-            if feature.says_unasked and not item.message_id:
+            if message is not None and feature.says_unasked and not item.message_id:
                 person = await self.scopes.read(Scope.of_person(item.person))
                 message = None if mutes(person) else message
         elif item.sends < BEGUN:

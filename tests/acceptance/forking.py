@@ -1,4 +1,4 @@
-"""Forks every bot of a test run from one process, the `launcher`; if it preloads, from another."""
+"""Forks every bot of a test run from a `launcher`; bots with a preloaded library have another."""
 
 import os
 import sys

@@ -118,7 +118,7 @@ def slow(pattern: re.Pattern[str], repeated: str) -> float:
                 return 0
         elif taken > _LONG_ENOUGH_S or length == CHARS:
             part = _search(pattern, repeated, length // 16)
-            if taken > QUADRATIC * seconds(part):
+            if taken > QUADRATIC * min(seconds(part) for _ in range(3)):
                 whole = _search(pattern, repeated, length)
                 if (growth := ratio(whole, part, QUADRATIC, rounds=1)) > QUADRATIC:
                     return growth
