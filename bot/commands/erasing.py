@@ -185,16 +185,21 @@ class ErasingCommands:
             return Answer(self._sentences.say(language, "forget.message_not_yours"))
         seqs = ",".join(str(message.seq) for message in found)
         question = Question("messages", sender.id, f"{seqs}@{replied_to}")
-        key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
-        return Answer(self._sentences.ask_to_erase(language, key, question, "delete_message"))
+        if not found[0].sender_id:
+            asking = (language, "forget.answer_ask", question, "delete_message")
+            return Answer(self._sentences.ask_to_erase(*asking))
+        repeats = await self._forgetting.find_repeats(conversation, found)
+        asking = (language, "forget.message_ask", question, "delete_message")
+        return Answer(self._sentences.ask_to_erase(*asking, repeats=len(repeats)))
 
     async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Begin to erase the person; the receipt follows when all conversations are done."""
         await self._questions.check(here, nonce, "forget", pressed.sender.id)
         return await self._receipts.start(pressed, nonce, "forget", pressed.sender.id, "forget.")
 
-    async def delete_message(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
-        """Erase one message and what was learned from it."""
+    async def delete_message(self, pressed: ButtonPress, here: Scope, rest: str) -> Parts:
+        """Erase one message and what was learned from it; answers that repeat it if asked for."""
+        nonce, _, with_repeats = rest.partition(":")
         about = await self._questions.check(here, nonce, "messages", pressed.sender.id)
         asked_about, _, message_id = about.partition("@")
         seqs = {int(seq) for seq in asked_about.split(",") if seq}
@@ -204,7 +209,7 @@ class ErasingCommands:
             await self._memory.mailbox.drop(here, lambda entry: is_about(id_, entry.body))
             found = await self._forgetting.find_exchange(here, id_, with_tasks=True)
             seqs.update(message.seq for message in found)
-            if found and found[0].role == "user":
+            if found and with_repeats:
                 seqs |= await self._forgetting.find_repeats(here, found)
         receipt = await self._forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:

@@ -25,6 +25,11 @@ _OLE = b"\xd0\xcf\x11\xe0"
 """An Office file with a password is not a zip but an OLE container."""
 _OLE_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _DTD_SIGNS = (b"<!DOCTYPE", b"<!ENTITY")
+_PDF_ENCODINGS = (
+    *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
+    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
+)
+"""Encodings that pypdf looks up by name."""
 _MAX_PLACE_CHARS = 80
 _MIN_LINE_CHARS = 8
 """A document has at most as many lines as if each had so many characters: lines cost time."""
@@ -58,6 +63,12 @@ def answer(read: Callable[..., dict[str, object]]) -> None:
         found = {"refused": "damaged"}
     written = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     sys.stdout.buffer.write(written.encode("utf-8", "replace"))
+
+
+def load_encodings() -> None:
+    """Load the encodings that a PDF may name, while files can still be opened."""
+    for name in _PDF_ENCODINGS:
+        codecs.lookup(name)
 
 
 class Sections:

@@ -18,6 +18,7 @@ from memory.scopes.log import seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
+from memory.search.words import content_terms, languages_of, words_of
 from memory.store.keys import Scope
 from memory.store.store import stream_entries
 from memory.work.items import WorkItems
@@ -232,14 +233,21 @@ class Correcting:
         They have a word of the fact that is neither in their question nor in the text `instead`.
         """
         sign = 1 if place == conversation.facts_scope else -1  # as `place_of` reads it
-        told = {f"f{sign * each.id}": stems(each.text) - stems(instead) for each in wordings}
-        log, question, found = self.scopes.store.keys.scope(conversation).log, "", list[int]()
-        async for entry, fields in stream_entries(self.scopes.store.client, log):
+        languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
+        other = content_terms(instead, languages)
+        terms = {
+            f"f{sign * each.id}": content_terms(each.text, languages) - other for each in wordings
+        }
+        here = [s.seq for w in wordings for s in w.sources if s.tag == conversation.tag]
+        log, first = self.scopes.store.keys.scope(conversation).log, f"{min(here, default=0)}-0"
+        question, found = "", list[int]()
+        async for entry, fields in stream_entries(self.scopes.store.client, log, first):
             if fields[b"i"] != b"0":
                 question = fields[b"t"].decode()
-            elif used := told.keys() & fields.get(b"w", b"").decode().split():
-                said = stems(fields[b"t"].decode()) - stems(question)
-                if any(not told[code].isdisjoint(said) for code in used):
+            elif used := terms.keys() & fields.get(b"w", b"").decode().split():
+                said = content_terms(fields[b"t"].decode(), languages)
+                said -= content_terms(question, languages)
+                if any(not terms[code].isdisjoint(said) for code in used):
                     found.append(seq_of(entry))
         await self.hide(conversation, found)
 

@@ -318,6 +318,11 @@ def slips_of(word: str) -> Iterator[str]:
         yield from (before + each + after for each in letters)
 
 
+def content_terms(text: str, languages: dict[str, str]) -> set[str]:
+    """Return the index terms of a stored text without those of function words."""
+    return {*terms_of([each for each in words_of(text) if each not in CLAIMED_BY], languages)}
+
+
 def content_forms(text: str) -> set[str]:
     """Return the stems of the content words of a text, each in all languages it may be of."""
     return {form for forms in asked_terms(asked_words_of(text), {}) for form in forms}

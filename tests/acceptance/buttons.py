@@ -27,10 +27,10 @@ async def shown(rig: Rig, message: Message, text: str) -> None:
 
 
 async def erase(
-    rig: Rig, person: Person, question: Message, receipt: str, **counts: object
+    rig: Rig, person: Person, question: Message, receipt: str, /, by: str = ERASE, **counts: Any
 ) -> None:
     """Confirm an erasure and wait for the receipt with exactly these counts."""
-    assert await press(rig, person, question, ERASE) == ""
+    assert await press(rig, person, question, by) == ""
     await shown(rig, question, sentence(receipt, **{"learned": 0, **counts}))
 
 

@@ -222,7 +222,8 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     question = await ask_fully(rig, anna, chat, "/forget", reply_to=said)
     assert question.text == sentence("forget.message_ask")
     counts = {"messages": 3, "vectors": 3, "learned": 2}
-    await erase(rig, anna, question, "forget.message_done", **counts)
+    also = f"{sentence('buttons.erase_repeats')} (1)"
+    await erase(rig, anna, question, "forget.message_done", also, **counts)
     stored = await rig.stored()
     words = [CANARY.encode(), b"I sail", b"Which animal"]
     assert [word in stored for word in words] == [False, True, True]

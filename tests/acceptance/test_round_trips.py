@@ -52,7 +52,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
 async def test_a_process_without_work_sends_four_commands_a_second_at_most(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    """It reads erasures once a second, so this takes three. The sweep of a minute does not count."""
+    """It reads erasures once a second, so this takes three. The sweep each minute is left out."""
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
         await rig.start()

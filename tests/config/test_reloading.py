@@ -89,7 +89,9 @@ def test_a_variable_that_resembles_a_setting_is_named(
     for name, nearest in near.items():
         monkeypatch.setenv(name, "secret")
         monkeypatch.setenv(nearest, "")
-    advice = [(name, f"rename {name} to {near[name]}, if you mean that") for name in sorted(near)]
+    advice = [
+        (name, f"if you mean {near[name]}, rename {name} to {near[name]}") for name in sorted(near)
+    ]
     assert unknown_names(Settings, str(tmp_path / ".env")) == advice
 
 
@@ -101,9 +103,9 @@ def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     )
     assert unknown_names(Settings, str(file)) == [
         # PROMPT_TOKENS has more letters of it.
-        ("BOT_TOKEN", "rename BOT_TOKEN to TELEGRAM_BOT_TOKEN, if you mean that"),
+        ("BOT_TOKEN", "if you mean TELEGRAM_BOT_TOKEN, rename BOT_TOKEN to TELEGRAM_BOT_TOKEN"),
         ("MAX_TURNS_PER_PERSON", "remove MAX_TURNS_PER_PERSON: the limit is always 4 now"),
-        ("OPENAI_URL", "rename OPENAI_URL to OPENAI_BASE_URL, if you mean that"),
+        ("OPENAI_URL", "if you mean OPENAI_BASE_URL, rename OPENAI_URL to OPENAI_BASE_URL"),
     ]
 
 

@@ -17,8 +17,7 @@ import pypdf.generic._image_xobject  # noqa: F401 - pypdf would load it when no 
 from PIL import Image
 from pypdf import PageObject, PdfReader
 
-from bot.features.documents.pdf_text import load_encodings
-from bot.parsing.answers import answer
+from bot.parsing.answers import answer, load_encodings
 from bot.parsing.picture import load_codecs, small_jpeg
 
 _MIN_SHARE = 0.5

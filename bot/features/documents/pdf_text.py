@@ -4,26 +4,13 @@ Anybody may send a PDF, and some are made to fill the memory or to take forever;
 its own besides those of the process. It writes `{"pages": [text, ...]}`.
 """
 
-import codecs
 import io
 
 import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from bot.parsing.answers import NotRead, answer
-
-_ENCODINGS = (
-    *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
-    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
-)
-"""Those that pypdf looks up by name."""
-
-
-def load_encodings() -> None:
-    """Load the encodings that a PDF may name, while files can still be opened."""
-    for name in _ENCODINGS:
-        codecs.lookup(name)
+from bot.parsing.answers import NotRead, answer, load_encodings
 
 
 def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:

@@ -47,7 +47,7 @@ UNDERSTOOD = {
     "Memory is off here:": ("memory aus", "memory выкл"),
     "don't share what they know": ("memory Themen  aus",),
     "no instructions here any more": ("instructions aus",),
-    "/usage alone tells you about your own limit.": ("usage 123",),
+    "Send only /usage to see your own limit.": ("usage 123",),
 }
 
 

@@ -63,12 +63,15 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await talk(memory, "my tomcat is called Mephisto", conversation=here)
-    await write(memory, scope, Fact(0, "has a tomcat called Mephisto", (source(1, here),), 1))
+    await write(
+        memory, scope, Fact(0, "has with Bob a tomcat called Mephisto", (source(1, here),), 1)
+    )
     said = [
         ("What shall I buy?", "Fish for Mephisto.", "f1"),
         ("Who is Mephisto in Faust?", "Mephisto is the devil.", "f1"),
         ("And who reads it?", "Whoever likes Mephisto.", ""),
         ("What is next?", "Feed the tomcat.", "x f1"),
+        ("And who walks?", "Bob.", "f1"),
     ]
     for number, (question, answer, used) in enumerate(said, 2):
         turn = await begin(memory, number, here)
@@ -76,10 +79,10 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
         await memory.turns.write_outbox(turn, b"[]")
         both = [asked, Message(0, 0, "assistant", answer, 1, used=used)]
         await memory.turns.commit(turn, both, Cursor())
-    assert await memory.correcting.edit_fact(here, 1, "has a tomcat called Faust", ANN)
+    assert await memory.correcting.edit_fact(here, 1, "has with Bob a tomcat called Faust", ANN)
     assert (await memory.scopes.read(here)).hidden == {1, 2, 4}
     await memory.correcting.delete_fact(here, (await memory.scopes.read(scope)).facts[0].id)
-    assert (await memory.scopes.read(here)).hidden == {1, 2, 4, 10}
+    assert (await memory.scopes.read(here)).hidden == {1, 2, 4, 10, 12}
 
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:

@@ -79,16 +79,19 @@ async def press(memory: Memory, nonce: str) -> Receipt:
     return await memory.forgetting.erase_messages(HERE, seqs, nonce)
 
 
-async def test_later_answers_that_repeat_a_forgotten_message_go_with_it(memory: Memory) -> None:
+async def test_later_answers_that_repeat_a_message_are_found_by_its_rare_words(
+    memory: Memory,
+) -> None:
     said = [
         ("Which boats are good?", "Gulls and Larks."),
-        ("My boats in Oulu are called Quokka and Lark", "Fine."),
+        ("My 3 boats in Oulu are called Quokka and Lark", "Fine."),
         ("What is my boat called?", "Quokka!"),
         ("Which others are there?", "Larks, as I said."),
         ("Is Oulu nice?", "Oulu is nice."),
-        ("What else?", "Nothing."),
+        ("What else?", "3 is a prime, 1729 is none."),
         ("我的猫叫海鸥", "好"),
         ("And my cat?", "海鸥"),
+        ("Is it sunny?", "我不知道。"),
         ("And Bob's?", "Quokka, too."),
     ]
     for number, (question, answer) in enumerate(said, 1):
