@@ -29,6 +29,7 @@ from bot.telegram.updates import (
     ImmediateUpdate,
     IncomingMessage,
     StoppedDraft,
+    ThumbsDown,
     to_bytes,
 )
 from memory.erasure.questions import NotConfirmed
@@ -175,16 +176,16 @@ class LateEdits:
         log.warning("late edit dropped", reason=reason)
 
 
-def message_of(pressed: ButtonPress) -> IncomingMessage:
+def message_of(act: ButtonPress | ThumbsDown) -> IncomingMessage:
     """Return a command without name and text; the caller sets what its turn needs."""
     return IncomingMessage(
-        update_id=pressed.update_id,
-        chat_id=pressed.chat_id,
-        topic_id=pressed.topic_id,
-        is_group=pressed.is_group,
-        message_id=pressed.message_id,
+        update_id=act.update_id,
+        chat_id=act.chat_id,
+        topic_id=act.topic_id,
+        is_group=act.is_group,
+        message_id=act.message_id,
         sent_at=int(time.time()),
-        sender=pressed.sender,
+        sender=act.sender,
         kind="command",
         text="",
     )

@@ -14,7 +14,7 @@ from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, Parts
 from bot.reply.render import render
-from bot.telegram.updates import ButtonPress, IncomingMessage
+from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
@@ -96,23 +96,23 @@ class ListSource(Protocol):
     verb: str
     actions: Mapping[str, str]
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
-        """Return what is in the list now; raise `StoreError`."""
+    async def content(self, language: str, conversation: Scope, by: int) -> ListContent:
+        """Return what is in the list now, for the person `by`; raise `StoreError`."""
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not act on the entry."""
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, conversation: Scope, action: str, code: str, by: int) -> ListChange:
         """Do what a button says, after `check`; raise `NotConfirmed` for an unknown action."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Which page of the list, where, and in which language."""
+    """Which page of the list, where, and for whom."""
 
     conversation: Scope
     topic_id: int
-    language: str
+    sender: Sender
     number: int = 0
 
 
@@ -125,14 +125,14 @@ class PagedList:
 
     async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer a command with the first page."""
-        page = _Page(conversation, asked.topic_id, asked.sender.language)
+        page = _Page(conversation, asked.topic_id, asked.sender)
         return Answer((await self._shown(page),))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Turn the page or act on an entry; return the page as it is then."""
         try:
             named, number, topic_id = rest.split(".")
-            page = _Page(conversation, int(topic_id), pressed.sender.language, max(0, int(number)))
+            page = _Page(conversation, int(topic_id), pressed.sender, max(0, int(number)))
         except ValueError:
             raise NotConfirmed("unknown") from None
         action, code = named[:1], named[1:]
@@ -144,11 +144,11 @@ class PagedList:
         await self._source.check(pressed, conversation, code)
         if action == ASK:
             return (await self._question(page, code),)
-        change = await self._source.act(conversation, action, code)
+        change = await self._source.act(conversation, action, code, page.sender.id)
         return (await self._shown(page, change),)
 
     async def _shown(self, page: _Page, change: ListChange | None = None) -> Part:
-        content = await self._source.content(page.language, page.conversation)
+        content = await self._content(page)
         change = change or ListChange()
         on_first = content.on_first or PER_PAGE
         rest = max(0, len(content.entries) - on_first)
@@ -187,9 +187,12 @@ class PagedList:
             rows += [tuple(row[at : at + _SWITCHES]) for at in range(0, len(row), _SWITCHES)]
         return replace(last, buttons=tuple(rows))
 
+    async def _content(self, page: _Page) -> ListContent:
+        return await self._source.content(page.sender.language, page.conversation, page.sender.id)
+
     async def _question(self, page: _Page, code: str) -> Part:
         """Ask whether to act on an entry; return the page if the entry is already gone."""
-        content = await self._source.content(page.language, page.conversation)
+        content = await self._content(page)
         numbered = enumerate(content.entries, start=1)
         found = [(number, entry) for number, entry in numbered if entry.code == code]
         if not found:
@@ -234,7 +237,7 @@ class PagedList:
         return [row] if row else []
 
     def _text(self, page: _Page, key: str, /, **values: object) -> str:
-        return self._sentences.text(page.language, key, **values)
+        return self._sentences.text(page.sender.language, key, **values)
 
     def _button(self, page: _Page, label: str, code: str, action: str, number: int = 0) -> Button:
         text = self._text(page, label)

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 import telegram
@@ -194,7 +194,9 @@ class StoppedDraft:
 
 @dataclass(frozen=True, slots=True)
 class ThumbsDown:
-    """A person put a 👎 on a message. Telegram does not say in which topic it stands."""
+    """A person put a 👎 on a message."""
+
+    topic_id: ClassVar = 0  # Telegram does not say in which topic the message stands
 
     update_id: int
     chat_id: int

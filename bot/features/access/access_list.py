@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from secrets import token_urlsafe
 from time import time
-from typing import Literal
+from typing import Any, Literal
 
 from bot.telegram.admission import Members
 from memory.erasure.jobs import Job
@@ -151,12 +151,8 @@ class AccessList:
 
     async def list_admitted(self) -> list[Admitted]:
         """Return who is in, the newest first."""
-        found = await self._client.call("HGETALL", self._keys.access("admitted"))
-        names = await self._names(found)
-        listed = []
-        for id_, stored in found.items():
-            at, way, by = stored.decode().split("|")
-            listed.append(Admitted(int(id_), names[id_], int(at) / 1000, way, int(by)))
+        found = await self._listed("admitted")
+        listed = [Admitted(id_, name, at, way, int(by)) for id_, name, at, (way, by) in found]
         return sorted(listed, key=lambda each: (-each.at, each.id))
 
     async def list_asking(self, *, untold: bool = False) -> list[Asking]:
@@ -164,18 +160,14 @@ class AccessList:
 
         With `untold`, only those about whom no admin has been told.
         """
-        key = self._keys.access
-        if untold:
-            ids = await self._client.call("ZRANGE", key("untold"), 0, -1)
-            if not ids:
-                return []
-        found = await self._client.call("HGETALL", key("asking"))
-        names = await self._names(found)
-        listed = []
-        for id_, stored in found.items():
-            at, _, language = stored.decode().partition("|")
-            if not untold or id_ in ids:
-                listed.append(Asking(int(id_), names[id_], int(at) / 1000, language))
+        untold_ids = await self._client.call("ZRANGE", self._keys.access("untold"), 0, -1)
+        if untold and not untold_ids:
+            return []
+        listed = [
+            Asking(id_, name, at, language)
+            for id_, name, at, (language, *_) in await self._listed("asking")
+            if not untold or b"%d" % id_ in untold_ids
+        ]
         return sorted(listed, key=lambda each: (each.at, each.id))
 
     async def mark_told(self, id_: int) -> None:
@@ -278,11 +270,17 @@ class AccessList:
     def _name(self, id_: int) -> str:
         return self._keys.access(f"name:{id_}")
 
-    async def _names(self, ids: dict[bytes, bytes]) -> dict[bytes, str]:
-        if not ids:
-            return {}
-        names = await self._client.call("MGET", *(self._name(int(id_)) for id_ in ids))
-        return {id_: (name or b"").decode() for id_, name in zip(ids, names, strict=True)}
+    async def _listed(self, part: str) -> list[tuple[int, str, float, list[Any]]]:
+        """Return the id, the name, the time and what else is stored of each in a part."""
+        found = await self._client.call("HGETALL", self._keys.access(part))
+        if not found:
+            return []
+        names = await self._client.call("MGET", *(self._name(int(id_)) for id_ in found))
+        listed = []
+        for (id_, stored), name in zip(found.items(), names, strict=True):
+            at, *more = stored.decode().split("|")
+            listed.append((int(id_), (name or b"").decode(), int(at) / 1000, more))
+        return listed
 
 
 def _hash(code: str) -> str:

@@ -6,7 +6,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import time
 
@@ -40,7 +40,6 @@ _LAST_WORDS = 4
 """Messages that are looked through for a person's name."""
 
 _ARGUMENTS = re.compile(r"(\d{1,4})(?:\s+(\d{1,3}))?", re.ASCII)
-_LINK_ID = re.compile(r"[0-9a-f]{16}")
 _DAYS = 7
 _WITHDRAW = "w"
 _ON_PEOPLE: Mapping[str, str] = {
@@ -53,7 +52,7 @@ _ON_LINKS: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
 
 @dataclass(frozen=True, slots=True)
 class PeopleList:
-    """Lists people and groups; `by` is the admin who pressed a button of the list."""
+    """Lists people and groups."""
 
     verb = "people"
     actions = _ON_PEOPLE
@@ -61,15 +60,6 @@ class PeopleList:
     memory: Memory
     strangers: Strangers
     sentences: Sentences
-    by: int = 0
-
-    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Answer the command with the first page."""
-        return await self._list(asked.sender.id).show(asked, conversation)
-
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
-        """Turn the page or act on an entry."""
-        return await self._list(pressed.sender.id).press(pressed, conversation, rest)
 
     async def press_on_notice(
         self, pressed: ButtonPress, _: Scope, rest: str, *, lets_in: bool
@@ -84,7 +74,7 @@ class PeopleList:
         key, who = await self._decide(id_, pressed.sender.id, lets_in=lets_in)
         return self.sentences.say(pressed.sender.language, key, id=name, by=who)
 
-    async def content(self, language: str, _: Scope) -> ListContent:
+    async def content(self, language: str, _: Scope, by: int) -> ListContent:
         """Return the requests, then those who were let in, then those named in the settings."""
         admission, text = self.strangers.admission, self.sentences.text
         entries: list[ListEntry] = []
@@ -101,14 +91,14 @@ class PeopleList:
         for each in admitted:
             key = f"people.by_{each.way}" if each.id > 0 else "people.group"
             when = self.sentences.moment(language, each.at)
-            by = f"{each.by} ({text(language, 'people.you')})" if each.by == self.by else each.by
-            values = {"id": each.id, "name": each.name or "–", "when": when, "by": by}
+            who = f"{each.by} ({text(language, 'people.you')})" if each.by == by else each.by
+            values = {"id": each.id, "name": each.name or "–", "when": when, "by": who}
             values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
             entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
-        who, fixed = await self._names(language, sorted(named)), _LET_IN + _REFUSE + ASK
+        names, fixed = await self._names(language, sorted(named), by), _LET_IN + _REFUSE + ASK
         for id_ in sorted(named):
             setting = "ADMIN_USER_IDS" if id_ in settings.admin_user_ids else "ALLOWED_USER_IDS"
-            values = {"who": who[id_], "setting": setting, "tokens": tokens[id_]}
+            values = {"who": names[id_], "setting": setting, "tokens": tokens[id_]}
             entries.append(ListEntry(str(id_), "people.named", values, without=fixed))
         entries += [
             ListEntry(str(id_), "people.named_group", {"id": id_}, without=fixed)
@@ -134,25 +124,22 @@ class PeopleList:
         if not _ID.fullmatch(code) or self.strangers.admission.is_named(int(code)):
             raise NotConfirmed("unknown")
 
-    async def act(self, _: Scope, action: str, code: str) -> ListChange:
+    async def act(self, _: Scope, action: str, code: str, by: int) -> ListChange:
         """Let in, refuse or remove."""
         id_ = int(code)
         if action in (_LET_IN, _REFUSE):
-            await self._decide(id_, self.by, lets_in=action == _LET_IN)
+            await self._decide(id_, by, lets_in=action == _LET_IN)
             return ListChange()
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        removed = await self.strangers.access.decide(id_, self.by, "remove")
+        removed = await self.strangers.access.decide(id_, by, "remove")
         # Also if it was removed before: the process that removed it may have died here.
         await self.memory.mailbox.drop_sender(id_)
         await self.strangers.admission.drop_removed(self.memory.mailbox)
         if removed.is_new:
-            log.warning("person removed", user=id_, by=self.by)
+            log.warning("person removed", user=id_, by=by)
             self.strangers.say_goodbye(id_, "en")
         return ListChange()
-
-    def _list(self, by: int) -> PagedList:
-        return PagedList(replace(self, by=by), self.sentences)
 
     async def _decide(self, id_: int, by: int, *, lets_in: bool) -> tuple[str, int]:
         """Let in or refuse somebody who asks; return the sentence about it, and who decided."""
@@ -165,7 +152,7 @@ class PeopleList:
             tell(id_, decision.language)
         return ("access.let_in" if decision.is_in else "access.turned_away"), decision.by
 
-    async def _names(self, language: str, people: Sequence[int]) -> dict[int, str]:
+    async def _names(self, language: str, people: Sequence[int], by: int) -> dict[int, str]:
         logs = [self.memory.keys.scope(Scope.of_chat(each)).log for each in people]
         newest = [("XREVRANGE", log, "+", "-", "COUNT", _LAST_WORDS) for log in logs]
         replies = await self.memory.client.pipeline(newest) if newest else []
@@ -173,14 +160,14 @@ class PeopleList:
         for id_, reply in zip(people, replies, strict=True):
             messages = (message_of(seq_of(entry), fields) for entry, fields in reply)
             name = next((each.sender_name for each in messages if each.sender_id == id_), "")
-            name = self.sentences.text(language, "people.you") if id_ == self.by else name
+            name = self.sentences.text(language, "people.you") if id_ == by else name
             found[id_] = f"{name} ({id_})" if name else str(id_)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class InviteCommand:
-    """Makes links to the bot; `mode` is the setting `ACCESS`, `by` the admin who looks at them."""
+    """Makes links to the bot, and lists them; `mode` is the setting `ACCESS`."""
 
     verb = "invites"
     actions = _ON_LINKS
@@ -189,7 +176,11 @@ class InviteCommand:
     me: Callable[[], BotIdentity]
     mode: str
     sentences: Sentences
-    by: int = 0
+
+    @property
+    def paged(self) -> PagedList:
+        """Shows the links a page at a time."""
+        return PagedList(self, self.sentences)
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer `/invite [uses] [days]` with a link to pass on, and the list of open links."""
@@ -208,14 +199,10 @@ class InviteCommand:
             made = say(language, "invite.made", link=link, uses=uses, until=until)
         else:
             made = say(language, "invite.too_many", max_open=MAX_OPEN)
-        (listed,) = (await self._list(asked.sender.id).show(asked, conversation)).parts
+        (listed,) = (await self.paged.show(asked, conversation)).parts
         return Answer(with_line(made, listed))
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
-        """Turn the page or withdraw an invitation."""
-        return await self._list(pressed.sender.id).press(pressed, conversation, rest)
-
-    async def content(self, language: str, _: Scope) -> ListContent:
+    async def content(self, language: str, _: Scope, by: int) -> ListContent:
         """Return the open invitations."""
         you = self.sentences.text(language, "people.you")
         entries = [
@@ -225,7 +212,7 @@ class InviteCommand:
                 {
                     "left": each.left,
                     "until": self.sentences.moment(language, each.ends_at),
-                    "by": f"{each.by} ({you})" if each.by == self.by else each.by,
+                    "by": f"{each.by} ({you})" if each.by == by else each.by,
                     "made": self.sentences.moment(language, each.made_at),
                 },
             )
@@ -235,26 +222,21 @@ class InviteCommand:
         return ListContent("invite.listed", entries, above=empty)
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
-        """Raise `NotConfirmed` for an unknown code."""
-        del pressed, conversation  # only admins come here
-        if not _LINK_ID.fullmatch(code):
-            raise NotConfirmed("unknown")
+        """Accept each code: only admins come here, and `act` finds only open invitations."""
 
-    async def act(self, _: Scope, action: str, code: str) -> ListChange:
+    async def act(self, _: Scope, action: str, code: str, __: int) -> ListChange:
         """Withdraw an invitation."""
         if action != _WITHDRAW:
             raise NotConfirmed("unknown")
         await self.access.withdraw_invitation(code)
         return ListChange()
 
-    def _list(self, by: int) -> PagedList:
-        return PagedList(replace(self, by=by), self.sentences)
-
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
     strangers, sentences = Strangers(services), services.sentences
     people = PeopleList(services.memory, strangers, sentences)
+    listed = PagedList(people, sentences)
     invite = InviteCommand(strangers.access, services.me, services.settings.access, sentences)
 
     async def exported(conversation: Scope, _: ScopeMemory) -> Mapping[str, object]:
@@ -266,16 +248,20 @@ def feature(services: Services) -> Feature:
         commands=(
             BotCommand(
                 "people",
-                people.show,
+                listed.show,
                 "operators",
                 {
                     "let_in": partial(people.press_on_notice, lets_in=True),
                     "refuse": partial(people.press_on_notice, lets_in=False),
-                    people.verb: people.press,
+                    people.verb: listed.press,
                 },
             ),
             BotCommand(
-                "invite", invite.answer, "operators", {invite.verb: invite.press}, takes=ANYTHING
+                "invite",
+                invite.answer,
+                "operators",
+                {invite.verb: invite.paged.press},
+                takes=ANYTHING,
             ),
         ),
         arrivals={Stranger: strangers.meet, ChatMigration: strangers.follow},

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,7 +45,7 @@ _GROUP_LIMIT_S = 300.0
 def add_commands(commands: Subcommands) -> None:
     """Add the command."""
     check = commands.add_parser("check", help="test settings and every outside service")
-    check.set_defaults(command=_check)
+    check.set_defaults(command=run_check)
     check.add_argument(
         "--release", action="store_true", help="test only what would prevent a start"
     )
@@ -56,7 +56,7 @@ def add_commands(commands: Subcommands) -> None:
     )
 
 
-def _check(settings: Settings, options: argparse.Namespace) -> int:
+def run_check(settings: Settings, options: argparse.Namespace) -> int:
     """Print the table; return 0, or 1 if something failed.
 
     For a release only what would make the start impossible is checked: settings, Redis, and a token
@@ -64,24 +64,19 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
     """
     # Log lines would stand between the rows of the table, and the table already names the errors.
     configure_logs("error", secrets_of(settings))
-    if options.compare_embeddings:
-        return run_comparison(settings)
-    probes = None if options.release else all_probes(settings.features)
-    with _store_address(settings) as address:
-        rows = asyncio.run(_gathered(_groups(settings, address, probes)))
-    steps = "" if options.release else f"\n{next_steps(rows)}\n"
-    sys.stdout.write(f"{table(rows)}\n{steps}")
-    return 0 if is_passed(rows) else 1
-
-
-def run_comparison(settings: Settings) -> int:
-    """Print what the vectors of what this bot has stored are worth; return as `_check`."""
-    with _store_address(settings) as address:
+    with ExitStack() as stack:
+        address = None  # of the embedded server, if that cannot start
+        with suppress(EmbeddedError):
+            address = stack.enter_context(redis_address(settings))
         groups = [("Redis", check_store(address, settings))]
-        if settings.telegram_bot_token is not None and address is not None:
+        if options.compare_embeddings:
             groups.append((COMPARISON.name, _stored(COMPARISON, settings, address)))
+        else:
+            groups = [*_groups(settings, address, is_release=options.release)]
         rows = asyncio.run(_gathered(groups))
-    sys.stdout.write(f"{table(rows)}\n")
+    has_steps = not (options.release or options.compare_embeddings)
+    steps = f"\n{next_steps(rows)}\n" if has_steps else ""
+    sys.stdout.write(f"{table(rows)}\n{steps}")
     return 0 if is_passed(rows) else 1
 
 
@@ -121,20 +116,19 @@ async def _gathered(groups: Iterable[tuple[str, Rows]]) -> list[Row]:
 
 
 def _groups(
-    settings: Settings, address: str | None, probes: Sequence[Probe | StoreProbe] | None
+    settings: Settings, address: str | None, *, is_release: bool
 ) -> Iterator[tuple[str, Rows]]:
     """Yield the groups to run; a service without its key or token has a row of the settings."""
     yield "Settings", check_settings(settings)
     yield "Redis", check_store(address, settings)
-    token = settings.telegram_bot_token
-    if token is not None:
-        check = check_token if probes is None else check_telegram
+    if token := settings.telegram_bot_token:
+        check = check_token if is_release else check_telegram
         yield "Telegram", check(settings, token.get_secret_value())
-    if probes is None:  # for a release
+    if is_release:
         return
-    if token is not None and address is not None:
-        stored = (each for each in (STORED_DATA, *probes) if isinstance(each, StoreProbe))
-        yield from ((each.name, _stored(each, settings, address)) for each in stored)
+    probes = all_probes(settings.features)
+    stored = (each for each in (STORED_DATA, *probes) if isinstance(each, StoreProbe))
+    yield from ((each.name, _stored(each, settings, address)) for each in stored)
     if not settings.lacks_key():
         yield "Model", check_chat(settings)
     if settings.fallback_model is not None and not settings.lacks_key("fallback"):
@@ -164,23 +158,14 @@ def _lacks_embedding_key(settings: Settings) -> bool:
     return settings.openai_embedding_model is not None and settings.lacks_key("openai_embedding")
 
 
-async def _stored(probe: StoreProbe, settings: Settings, address: str) -> Rows:
-    """Yield the rows of a probe; none if Redis does not answer, which has a row of its own."""
+async def _stored(probe: StoreProbe, settings: Settings, address: str | None) -> Rows:
+    """Yield the rows of a probe; none without a token or Redis, which have rows of their own."""
+    if settings.telegram_bot_token is None or address is None:
+        return
     with suppress(StoreError):
         async with open_store(address, settings, MAX_CONNECTIONS) as client:
             async for row in probe.run(settings, client, Keys(settings.bot_id)):
                 yield row
-
-
-@contextmanager
-def _store_address(settings: Settings) -> Iterator[str | None]:
-    """Yield the address of Redis, or None if the embedded server cannot start."""
-    with ExitStack() as stack:
-        try:
-            address = stack.enter_context(redis_address(settings))
-        except EmbeddedError:
-            address = None
-        yield address
 
 
 _MARK_WIDTH = 7

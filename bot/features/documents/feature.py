@@ -87,7 +87,7 @@ class DocumentList:
         self._sentences = sentences
         self._access = access
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
+    async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
         """Return the documents, newest first."""
         entries = [
             ListEntry(
@@ -111,7 +111,7 @@ class DocumentList:
         if senders := {each.sender_id for each in listed if each.key == code}:
             await self._access.check(pressed, senders)
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
         """Delete a document."""
         if action != CONFIRMED:
             raise NotConfirmed("unknown")

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from bot.commands.access import Access
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.inspector.operator_look import LookReader, OperatorLook
+from bot.features.inspector.operator_look import OperatorLook
 from bot.features.inspector.page import PATH, LivePage, SignIn
 from bot.features.inspector.settings import InspectorSettings
 from bot.features.inspector.state import LiveReader
@@ -37,10 +37,10 @@ def feature(services: Services) -> Feature:
         services.models.conditions,
         memory.capacity.samples,
     )
-    look = OperatorLook(memory.store)
+    look = OperatorLook(memory, services.sentences)
     page = LivePage(
         LiveReader(settings, memory, reports, name_of),
-        LookReader(memory, look, services.sentences),
+        look,
         SignIn(
             secret_of(settings.inspector_token) or "",
             secret_of(settings.telegram_bot_token) or "",

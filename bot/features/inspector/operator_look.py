@@ -17,7 +17,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
-from memory.store.store import Scripts, Store
+from memory.store.store import Scripts
 
 log = structlog.get_logger(__name__)
 
@@ -32,13 +32,18 @@ _MAX_LISTED = 100
 
 
 class OperatorLook:
-    """The permissions of all conversations."""
+    """The permissions of all conversations; nothing of a conversation is kept here."""
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._set_look = Scripts(store.client, _LUA)["set_look"]
-        self._ttl_s = store.ttl_s
+    def __init__(
+        self, memory: Memory, sentences: Sentences, clock: Callable[[], float] = time
+    ) -> None:
+        self._client = memory.client
+        self._keys = memory.keys
+        self._set_look = Scripts(memory.client, _LUA)["set_look"]
+        self._ttl_s = memory.store.ttl_s
+        self._histories = memory.histories
+        self._sentences = sentences
+        self._used = UsedMemories(memory.histories, sentences)
         self._clock = clock
 
     async def allow(self, conversation: Scope, update_id: int) -> None:
@@ -74,32 +79,18 @@ class OperatorLook:
             await self._client.call("ZREM", self._keys.looks, *gone)
         return [(scope, until) for scope, until in found if until]
 
-    async def _set(self, conversation: Scope, update_id: int, until: float) -> None:
-        request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": self._ttl_s}
-        await self._set_look(self._keys.scope(conversation), request)
-
-
-class LookReader:
-    """Reads conversations from the store; nothing of them is kept here."""
-
-    def __init__(self, memory: Memory, look: OperatorLook, sentences: Sentences) -> None:
-        self.look = look
-        self._histories = memory.histories
-        self._sentences = sentences
-        self._used = UsedMemories(memory.histories, sentences)
-
     async def read(self, conversation: Scope) -> tuple[float, list[SeenMessage]] | None:
         """Return until when it is allowed, and the newest messages, oldest first.
 
         None if it is not allowed, or no longer.
         """
-        if not await self.look.until(conversation):
+        if not await self.until(conversation):
             return None
         history = await ChatHistory.read(self._histories, conversation)
         newest = history.messages[-_MAX_MESSAGES:]
         messages = [(each, await self._memories(conversation, each)) for each in newest]
         # Once more, because the people may have ended it while we read.
-        until = await self.look.until(conversation)
+        until = await self.until(conversation)
         log.info("operator looked", conversation=conversation.tag, shown=bool(until))
         return (until, messages) if until else None
 
@@ -113,3 +104,7 @@ class LookReader:
             parts = self._sentences.say(_LANGUAGE, each.entry.key, **values)
             lines.append(" ".join(part.text for part in parts))
         return lines
+
+    async def _set(self, conversation: Scope, update_id: int, until: float) -> None:
+        request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": self._ttl_s}
+        await self._set_look(self._keys.scope(conversation), request)

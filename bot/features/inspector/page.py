@@ -24,7 +24,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from bot.features.inspector.operator_look import LookReader
+from bot.features.inspector.operator_look import OperatorLook
 from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED_S
 from bot.http_client import read_within
@@ -161,9 +161,9 @@ async def read_form(request: Request) -> dict[str, str]:
 class LivePage:
     """The page and its form."""
 
-    def __init__(self, reader: LiveReader, looks: LookReader, sign_in: SignIn) -> None:
+    def __init__(self, reader: LiveReader, look: OperatorLook, sign_in: SignIn) -> None:
         self._reader = reader
-        self._looks = looks
+        self._look = look
         self._sign_in = sign_in
         self._style = BASE_STYLE.read_text() + (WEB / "live.css").read_text()
         digest = b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
@@ -208,9 +208,9 @@ class LivePage:
             return self._form("", HTTPStatus.UNAUTHORIZED)
         if (named := request.query_params.get("look")) is None:
             return await self._state(request)
-        allowed = await self._looks.look.allowed()
+        allowed = await self._look.allowed()
         scopes = [scope for scope, _ in allowed if self._reader.name_of(scope) == named]
-        seen = await self._looks.read(scopes[0]) if scopes else None
+        seen = await self._look.read(scopes[0]) if scopes else None
         if seen is None:
             return RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
         until, messages = seen
@@ -240,7 +240,7 @@ class LivePage:
             state=await self._reader.read(),
             settings=self._reader.settings,
             name=self._reader.name_of,
-            looks=await self._looks.look.allowed(),
+            looks=await self._look.allowed(),
             refresh_s=0 if "pause" in request.query_params else _REFRESH_S,
         )
 

@@ -93,7 +93,7 @@ class MemoryList:
         await self.edits.ask(pressed, conversation, fact_id(code))
         return shown
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
+    async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
         """Return what is remembered; if a word is nearly one of ours, name that, too."""
         found, word = await self.entries.content(language, conversation), self.entries.word
         near = nearest(word.lower(), self.settings.words)
@@ -109,7 +109,7 @@ class MemoryList:
         senders = () if is_setting else await self.deletion.senders(conversation, code)
         await self.access.check(pressed, senders)
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
         """Delete a memory, pin it, or move it; or change a setting."""
         if action == SWITCH and code in self.settings.codes:
             return ListChange(await self.settings.change(conversation, code, 0))

@@ -50,7 +50,7 @@ class ReminderList:
         self._scopes = scopes
         self._sentences = sentences
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
+    async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
         """Return the reminders, the next one first, and what is known of the time zone."""
         zone = await read_zone(self._scopes, self._person)
         found = await self._reminders.list_open(conversation, self._person)
@@ -73,7 +73,7 @@ class ReminderList:
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Accept each code: `act` finds only the person's own reminders."""
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
         """Cancel a reminder; one that is gone changes nothing."""
         if action != CONFIRMED:
             raise NotConfirmed("unknown")

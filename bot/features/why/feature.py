@@ -79,7 +79,7 @@ class WhyList:
         self._deletion = deletion
         self._access = access
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
+    async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
         """Return the memories that are still there."""
         found = await self._used.read(language, conversation, self._seq)
         sentences = self._used.sentences
@@ -97,7 +97,7 @@ class WhyList:
         """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""
         await self._access.check(pressed, await self._deletion.senders(conversation, code))
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
         """Delete a memory as /memory does; a recalled message is only not recalled any more."""
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
@@ -167,19 +167,9 @@ class WhyCommand:
         for topic_id in (0, *sorted(topics, reverse=True)[:_MAX_TOPICS]):
             scope = await memory.mailbox.resolve(Scope.of_chat(chat_id, topic_id))
             if await self._got_answer(thumbs_down, scope):
-                return IncomingMessage(
-                    update_id=thumbs_down.update_id,
-                    chat_id=chat_id,
-                    topic_id=topic_id,
-                    is_group=thumbs_down.is_group,
-                    message_id=thumbs_down.message_id,
-                    sent_at=thumbs_down.sent_at,
-                    sender=thumbs_down.sender,
-                    kind="command",
-                    text="",
-                    command=NAME,
-                    replied_to=thumbs_down.message_id,
-                )
+                sent_at, message_id = thumbs_down.sent_at, thumbs_down.message_id
+                asked = replace(message_of(thumbs_down), sent_at=sent_at, topic_id=topic_id)
+                return replace(asked, command=NAME, replied_to=message_id)
         return None
 
     async def _got_answer(self, thumbs_down: ThumbsDown, conversation: Scope) -> bool:

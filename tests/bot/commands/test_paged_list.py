@@ -28,8 +28,8 @@ class Letters:
         labels = {ASK: "buttons.delete_entry", "r": "buttons.pin", "d": "buttons.delete"}
         self.actions = {action: labels[action] for action in actions or (ASK,)}
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
-        del language, conversation
+    async def content(self, language: str, conversation: Scope, by: int) -> ListContent:
+        del language, conversation, by
         entries = [
             ListEntry(letter, "memory.document", {"name": letter, "date": "today"})
             for letter in self.letters
@@ -41,8 +41,8 @@ class Letters:
         if pressed.sender != ANNA:
             raise NotConfirmed("not_yours")
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
-        del conversation
+    async def act(self, conversation: Scope, action: str, code: str, by: int) -> ListChange:
+        del conversation, by
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         self.letters = self.letters.replace(code, "")
@@ -139,8 +139,8 @@ async def test_callback_data_of_another_topic_or_not_of_the_bot_is_refused(data:
 
 async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
     class Partly(Letters):
-        async def content(self, language: str, conversation: Scope) -> ListContent:
-            content = await super().content(language, conversation)
+        async def content(self, language: str, conversation: Scope, by: int) -> ListContent:
+            content = await super().content(language, conversation, by)
             first, *others = content.entries
             return replace(content, entries=[replace(first, without="r"), *others])
 
@@ -153,8 +153,8 @@ async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
 
 async def test_entries_of_one_group_stand_together_below_its_title() -> None:
     class Grouped(Letters):
-        async def content(self, language: str, conversation: Scope) -> ListContent:
-            content = await super().content(language, conversation)
+        async def content(self, language: str, conversation: Scope, by: int) -> ListContent:
+            content = await super().content(language, conversation, by)
             groups = ["memory.new"] * 9 + ["memory.other"] * 3
             grouped = zip(content.entries, groups, strict=True)
             entries = [replace(each, group=group) for each, group in grouped]

@@ -1,11 +1,12 @@
 """What the check finds out about the embedding model, and what its vectors add to words."""
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from bot.features.check.command_line import run_comparison
+from bot.features.check import command_line
 from bot.features.check.embeddings import COMPARISON, check_embeddings, native_row
 from bot.probe import Row
 from memory.memory import Memory
@@ -186,10 +187,15 @@ async def test_few_messages_and_vectors_of_another_model_say_nothing(
 
 
 def test_the_command_shows_redis_and_the_comparison_and_asks_nobody_else(
-    own_server: ValkeyServer, settings_of: SettingsOf, capsys: pytest.CaptureFixture[str]
+    own_server: ValkeyServer,
+    settings_of: SettingsOf,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # The logs of the other tests stay as they are.
+    monkeypatch.setattr(command_line, "configure_logs", lambda *_: None)
     settings = settings_of(telegram_bot_token="42:secret", redis_url=own_server.url)
-    assert run_comparison(settings) == 0
+    assert command_line.run_check(settings, Namespace(release=False, compare_embeddings=True)) == 0
     shown = capsys.readouterr().out
     assert "Words and vectors" in shown
     assert "Telegram" not in shown

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from bot.commands.sentences import Sentences
 from bot.features.inspector.operator_look import LOOK_S, OperatorLook
+from bot.language.catalogue import Catalogue
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
@@ -20,7 +22,7 @@ def clock() -> SimulatedClock:
 
 @pytest.fixture
 def look(memory: Memory, clock: SimulatedClock) -> OperatorLook:
-    return OperatorLook(memory.store, clock)
+    return OperatorLook(memory, Sentences(Catalogue()), clock)
 
 
 async def test_the_permission_for_one_conversation_lasts_an_hour(
