@@ -49,12 +49,6 @@ _MODES = {
     "json_object": "takes JSON mode but no strict schema, which is enough",
     "prompt": "takes neither a JSON schema nor JSON mode, but answers in JSON if asked to",
 }
-_SECOND_NAMES = {
-    "OPENAI_MEMORY_MODEL": "FALLBACK_MODEL",
-    "OPENAI_MODEL": "FALLBACK_MODEL",
-    "OPENAI_BASE_URL": "FALLBACK_BASE_URL",
-    "OPENAI_API_KEY": "FALLBACK_API_KEY",
-}
 
 
 class _Favorite(BaseModel):
@@ -112,9 +106,7 @@ async def check_second(settings: Settings) -> Rows:
         }
     )
     async for row in check_chat(of_second):
-        advice = row.advice
-        for name, second_name in _SECOND_NAMES.items():
-            advice = advice.replace(name, second_name)
+        advice = row.advice.replace("OPENAI_MEMORY_", "OPENAI_").replace("OPENAI_", "FALLBACK_")
         yield replace(row, what=f"Second {row.what[0].lower()}{row.what[1:]}", advice=advice)
 
 

@@ -24,7 +24,7 @@ from bot.features.check.advice import name_shared_server, trouble
 from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
 from bot.features.check.store import MAX_CONNECTIONS, STORED_DATA, check_store
-from bot.features.check.telegram import check_telegram, check_token
+from bot.features.check.telegram import check_telegram
 from bot.model.model_errors import ModelError
 from bot.operator_classes import UnusableClass, class_at, found_at, found_beside
 from bot.probe import Probe, Row, Rows, StoreProbe
@@ -122,8 +122,8 @@ def _groups(
     yield "Settings", check_settings(settings)
     yield "Redis", check_store(address, settings)
     if token := settings.telegram_bot_token:
-        check = check_token if is_release else check_telegram
-        yield "Telegram", check(settings, token.get_secret_value())
+        check = check_telegram(settings, token.get_secret_value(), is_release=is_release)
+        yield "Telegram", check
     if is_release:
         return
     probes = all_probes(settings.features)

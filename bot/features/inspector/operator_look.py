@@ -11,8 +11,13 @@ from typing import TypeAlias
 
 import structlog
 
+from bot.commands.access import Access
 from bot.commands.sentences import Sentences
 from bot.commands.used_memories import UsedMemories
+from bot.reply.parts import Button, Parts, with_buttons
+from bot.reply.render import render
+from bot.telegram.updates import ButtonPress
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
@@ -29,14 +34,26 @@ _LANGUAGE = "en"
 _LUA = Path(__file__).parent / "lua"
 LOOK_S = 3600
 _MAX_LISTED = 100
+_ALLOW, _END = "on", "off"
 
 
 class OperatorLook:
-    """The permissions of all conversations; nothing of a conversation is kept here."""
+    """The permissions of all conversations; nothing of a conversation is kept here.
+
+    In a group only administrators may give one and take it back.
+    """
+
+    verb = "look"
 
     def __init__(
-        self, memory: Memory, sentences: Sentences, clock: Callable[[], float] = time
+        self,
+        memory: Memory,
+        access: Access,
+        sentences: Sentences,
+        clock: Callable[[], float] = time,
     ) -> None:
+        self._access = access
+        self._scopes = memory.scopes
         self._client = memory.client
         self._keys = memory.keys
         self._set_look = Scripts(memory.client, _LUA)["set_look"]
@@ -78,6 +95,29 @@ class OperatorLook:
         if gone:
             await self._client.call("ZREM", self._keys.looks, *gone)
         return [(scope, until) for scope, until in found if until]
+
+    async def part(self, language: str, conversation: Scope) -> tuple[str, Button]:
+        """Return whether the operator may look now, and the button that changes it."""
+        until = await self.until(conversation)
+        key, label, action = "privacy.look", "buttons.let_look", _ALLOW
+        values: dict[str, object] = {}
+        if until:
+            key, label, action = "privacy.looking", "buttons.end_look", _END
+            zone = (await self._scopes.read(conversation.facts_scope)).zone
+            values = self._sentences.local(language, until, zone)
+        button = Button(self._sentences.text(language, label), f"{self.verb}:{action}")
+        return self._sentences.text(language, key, **values), button
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, action: str) -> Parts:
+        """Let the operator look for an hour, or take that permission back; show how it is now."""
+        await self._access.check(pressed)
+        if action not in (_ALLOW, _END):
+            raise NotConfirmed("unknown")
+        change = self.allow if action == _ALLOW else self.end
+        await change(conversation, pressed.update_id)
+        log.info("operator may look", conversation=conversation.tag, allowed=action == _ALLOW)
+        text, button = await self.part(pressed.sender.language, conversation)
+        return with_buttons(render(text), button)
 
     async def read(self, conversation: Scope) -> tuple[float, list[SeenMessage]] | None:
         """Return until when it is allowed, and the newest messages, oldest first.

@@ -1,15 +1,14 @@
 """What the check finds out about Telegram, from a local one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from bot.features.check import telegram as check
-from bot.features.check.telegram import check_telegram, check_token
-from bot.probe import Rows
+from bot.features.check.telegram import check_telegram
 from bot.telegram.bot_api import TelegramClient, WebhookState
 from bot.telegram.errors import Conflict
 from memory.store.tasks import end_tasks
@@ -44,11 +43,12 @@ async def test_a_bot_that_does_not_run_yet_has_only_ok_rows(
     }
 
 
-@pytest.mark.parametrize("asked", [check_telegram, check_token])
+@pytest.mark.parametrize("options", [{}, {"is_release": True}])
 async def test_a_refused_token_has_one_failed_row_and_is_not_shown(
-    settings: Settings, asked: Callable[[Settings, str], Rows]
+    settings: Settings, options: dict[str, bool]
 ) -> None:
-    [row] = (await rows_of(asked(settings, "123456:wrong-secret"))).values()
+    checking = check_telegram(settings, "123456:wrong-secret", **options)
+    [row] = (await rows_of(checking)).values()
     assert (row.verdict, row.seen) == ("fail", "the token was refused")
     assert "wrong-secret" not in repr(row)
     assert "is 127.0.0.1:" in row.advice  # a website answers so for every page
@@ -61,14 +61,14 @@ async def test_trouble_with_telegram_fails_the_check_but_not_a_release(
     telegram.faults.add(fault, method="getMe", times=None)
     [row] = (await rows_of(check_telegram(settings, telegram.token))).values()
     assert row.verdict == "fail"
-    [row] = (await rows_of(check_token(settings, telegram.token))).values()
+    [row] = (await rows_of(check_telegram(settings, telegram.token, is_release=True))).values()
     assert row.verdict == "warn"
 
 
 async def test_an_unreachable_telegram_does_not_stop_a_release(settings_of: SettingsOf) -> None:
     async with BotApiServer() as gone:
         settings = settings_of(telegram_api_url=gone.url)
-    [row] = (await rows_of(check_token(settings, "123456:any"))).values()
+    [row] = (await rows_of(check_telegram(settings, "123456:any", is_release=True))).values()
     assert (row.verdict, row.seen) == ("warn", "not reached")
 
 

@@ -5,12 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bot.commands.sentences import Sentences
 from bot.features.inspector.operator_look import LOOK_S, OperatorLook
-from bot.language.catalogue import Catalogue
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
+from tests.bot.features.services import services_of
 from tests.lab.simulated_time import SimulatedClock
 from tests.memory.turns import ANN, GROUP, HERE, clear, erase_all, forget_ann
 
@@ -22,7 +21,8 @@ def clock() -> SimulatedClock:
 
 @pytest.fixture
 def look(memory: Memory, clock: SimulatedClock) -> OperatorLook:
-    return OperatorLook(memory, Sentences(Catalogue()), clock)
+    services = services_of(memory)
+    return OperatorLook(memory, services.access, services.sentences, clock)
 
 
 async def test_the_permission_for_one_conversation_lasts_an_hour(
