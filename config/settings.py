@@ -322,11 +322,6 @@ class Settings(BaseSettings):
         return min(_MAX_SEND_S, self.lease_s / 2)
 
     @property
-    def uses_vision(self) -> bool:
-        """Whether the model may be asked to look at something; a feature may say no."""
-        return True
-
-    @property
     def platform(self) -> str | None:
         """The platform that hosts this process: heroku, fly, railway, render; or None."""
         for mark, name in PLATFORM_MARKS.items():

@@ -184,16 +184,12 @@ class AnnouncementRun:
 
     def __init__(self, announcements: Announcements, lease: NamedLease) -> None:
         self._announcements = announcements
-        self._lease = lease
+        self.lease = lease
 
     async def renew(self) -> None:
         """Keep the lease."""
-        if not await self._lease.hold():
+        if not await self.lease.hold():
             raise LeaseLost("announcement")
-
-    async def release(self) -> None:
-        """Give the lease back."""
-        await self._lease.release()
 
     async def read(self) -> AnnouncementProgress:
         """Return the announcement and its progress."""
@@ -249,7 +245,7 @@ class AnnouncementRun:
 
     async def _step(self, script: str, request: Mapping[str, object]) -> bytes:
         keys = [*map(self._announcements.key, ("job", "left", "lease", "gone"))]
-        lease = {"token": self._lease.token, "ttl_ms": self._lease.ttl_ms, "kept_s": _KEPT_S}
+        lease = {"token": self.lease.token, "ttl_ms": self.lease.ttl_ms, "kept_s": _KEPT_S}
         request = {**lease, "gone_s": ACTIVE_S, **request}
         answer: bytes = await self._announcements.scripts[script](keys, request)
         if answer == b"lost":

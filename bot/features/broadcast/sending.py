@@ -141,7 +141,7 @@ class Announcing:
                 log.warning("announcement interrupted")
             finally:
                 with suppress(StoreError):
-                    await run.release()
+                    await run.lease.release()
         return _OPEN_EVERY_S
 
     async def _carry_out(self, run: AnnouncementRun) -> None:

@@ -57,7 +57,9 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     settings, memory, sentences = services.settings, services.memory, services.sentences
     listed = PagedList(DocumentList(Library(memory.scopes), sentences, services.access), sentences)
-    page_text = partial(text_of_page, services.models.chats[0]) if settings.uses_vision else None
+    # Another feature has this setting. Without it, nothing forbids the model to look at pages.
+    is_blind = getattr(settings, "image_detail", "") == "off"
+    page_text = None if is_blind else partial(text_of_page, services.models.chats[0])
     upload = UploadStep(services.files, memory, page_text, sentences, services.learn)
     own, replaced, ours = services.own(DocumentSettings), services.replaced, TextRagOptions()
     options = TextRagOptions(

@@ -17,10 +17,5 @@ class PictureSettings(Settings):
         "sees none",
     )
 
-    @property
-    def uses_vision(self) -> bool:
-        """Whether the model sees photos, and the pages of scanned files."""
-        return self.image_detail != "off"
-
 
 SETTINGS = PictureSettings

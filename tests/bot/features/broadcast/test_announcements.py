@@ -192,7 +192,7 @@ async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_comes(memory
     assert 50_000 < -score - time() * 1000 < 61_000
     await memory.client.call("ZADD", key(memory, "left"), -1, first)
     await run.next_chat(first, "later", stops=True)
-    await run.release()
+    await run.lease.release()
     heir = await take(memory)
     assert await heir.next_chat(0, "unknown") == first
 
@@ -264,7 +264,7 @@ async def test_one_announcement_at_a_time_and_a_stop_leaves_the_rest_out(memory:
     progress = await run.read()
     assert (progress.done, progress.total, progress.why_ended) == (1, 2, "stopped")
     await run.close()
-    await run.release()
+    await run.lease.release()
     with pytest.raises(LeaseLost):  # a worker that looked just before
         await (await take(memory)).read()
     await lose_lease(memory)
@@ -311,7 +311,7 @@ async def test_who_is_forgotten_is_sent_nothing_more_and_leaves_no_id(memory: Me
 async def test_twenty_workers_at_once_give_out_each_chat_once(memory: Memory) -> None:
     people = range(100, 130)
     run = await began(memory, *people)
-    await run.release()
+    await run.lease.release()
     given: list[int] = []
 
     async def work() -> None:

@@ -128,7 +128,7 @@ async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is
         run = await announcements_of(memory).take(LEASE_S)
         assert run
         await run.collect(lambda chat: chat in (11, 12))  # the suite has no time for its many steps
-        await run.release()
+        await run.lease.release()
         chat = Page()
         with suppress(StoreUnavailable):
             await worker(doomed(), chat).check()
