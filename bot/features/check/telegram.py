@@ -31,7 +31,7 @@ async def check_telegram(settings: Settings, token: str, *, is_release: bool = F
     client = TelegramClient(token, settings.telegram_api_url)
     try:
         me = await client.identify()
-        yield known(me)
+        yield Row("Telegram", "ok", f"the token belongs to @{me.username}")
         if is_release:
             return
         yield privacy(me)
@@ -54,11 +54,6 @@ async def check_telegram(settings: Settings, token: str, *, is_release: bool = F
         yield Row("Telegram", "warn" if is_release else "fail", seen, advice)
     finally:
         await client.close()
-
-
-def known(me: BotIdentity) -> Row:
-    """Return the bot that the token belongs to."""
-    return Row("Telegram", "ok", f"the token belongs to @{me.username}")
 
 
 def privacy(me: BotIdentity) -> Row:
