@@ -164,13 +164,6 @@ async def test_a_call_that_telegram_would_refuse_is_refused_with_its_text() -> N
         assert (at.chat.replies[1].text, at.chat.replies[1].keyboard) == ("Done.", ())
 
 
-async def test_the_token_is_checked() -> None:
-    async with BotApiServer() as server, raw_client(server) as client:
-        answer = await client.post(f"{server.url}/bot1:wrong/getMe")
-        assert answer.json() == {"ok": False, "error_code": 401, "description": "Unauthorized"}
-        assert (await client.get("GETME")).json()["ok"] is True
-
-
 @pytest.mark.parametrize(
     ("kind", "body", "said"),
     [
@@ -185,14 +178,6 @@ async def test_a_body_that_cannot_be_read_is_refused(kind: str, body: bytes, sai
         answer = await client.post("sendMessage", content=body, headers=headers)
     assert answer.status_code == 400
     assert said in answer.json()["description"]
-
-
-async def test_an_uploaded_file_keeps_every_byte() -> None:
-    async with scene() as at:
-        for ending in (b"", b"\r", b"\n", b"\r\n", b"\x00\xff"):
-            content = b"\xff" + b"\r\n" * 5000 + ending
-            await at.bot.send_document(1, InputFile(content, "a.bin"))
-            assert at.chat.replies[-1].file.content == content
 
 
 async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_limits(

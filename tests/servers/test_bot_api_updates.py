@@ -12,24 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from telegram import Update
-from telegram.error import Conflict, NetworkError, TimedOut
+from telegram.error import Conflict
 
 from tests.servers.bot_api import (
-    BotApiServer,
     Chat,
-    DropConnection,
     Entity,
-    Hang,
-    Pace,
-    SentThenDrop,
-    SlowAnswer,
 )
 from tests.servers.bot_api.account import Changes
 from tests.servers.bot_api_client import Scene, scene
 from tests.servers.dropping import DroppingServer
 
 CLOSED_URL = "http://127.0.0.1:9/telegram"
-NEVER_AGAIN = Pace(timeout_s=2, first_retry_s=60, longest_retry_s=60)
 
 
 def friends(at: Scene, *, forum: bool = False) -> Chat:
@@ -187,54 +180,3 @@ async def test_chats_are_posted_concurrently_and_each_in_order_until_it_is_taken
         await receiver.has("a1", "b1", "a1", "b1", "a2")
         annas = [text for text in texts(receiver.received) if text != "b1"]
         assert annas == ["a1", "a1", "a2"]
-
-
-async def test_the_last_error_is_reported_until_a_new_webhook_is_tried() -> None:
-    async with (
-        scene(BotApiServer(pace=NEVER_AGAIN)) as at,
-        receiving(500) as receiver,
-        receiving(is_open=False) as silent,
-    ):
-        await at.anna.say(at.chat, "one")
-        for url, error in (
-            (receiver.url, "Wrong response from the webhook: 500 Internal Server Error"),
-            (silent.url, "Read timeout expired"),
-            (CLOSED_URL, "Connection refused"),
-        ):
-            await at.bot.set_webhook(url, max_connections=7, allowed_updates=["message"])
-            await at.server.wait_for(lambda: at.server.updates.last_error)
-            info = await at.bot.get_webhook_info()
-            assert (info.url, info.last_error_message) == (url, error)
-            assert (info.pending_update_count, info.max_connections) == (1, 7)
-        await at.bot.set_webhook(CLOSED_URL, max_connections=7)  # which changes nothing
-        info = await at.bot.get_webhook_info()
-        assert (info.last_error_message, info.allowed_updates) == (error, ("message",))
-
-
-@pytest.mark.parametrize(
-    ("fault", "error", "is_carried_out"),
-    [
-        (DropConnection(), NetworkError, False),
-        (Hang(60), TimedOut, False),
-        (Hang(0.01), NetworkError, False),
-        (SentThenDrop(), NetworkError, True),
-        (SlowAnswer(60), TimedOut, True),
-        (SlowAnswer(0.01), None, True),
-    ],
-    ids=str,
-)
-async def test_a_call_may_be_carried_out_without_an_answer(
-    fault: DropConnection | Hang | SentThenDrop | SlowAnswer,
-    error: type[NetworkError] | None,
-    *,
-    is_carried_out: bool,
-) -> None:
-    async with scene() as at:
-        at.server.faults.add(fault, method="sendmessage")
-        read_timeout = 2 if error is TimedOut else 60
-        try:
-            await at.bot.send_message(1, "hello", read_timeout=read_timeout)
-        except NetworkError as raised:
-            assert type(raised) is error  # noqa: PT017 - one case raises nothing
-        assert [message.text for message in at.chat.replies] == ["hello"] * is_carried_out
-        assert (at.server.calls_to("sendMessage")[-1].answer is None) is (error is not None)

@@ -3,7 +3,6 @@
 What it answers in pieces, and its faults, the tests of `bot.model` would miss.
 """
 
-from itertools import combinations
 from typing import Any
 
 import openai
@@ -15,7 +14,6 @@ from pydantic import TypeAdapter
 from memory.behaviors.steps import ToolCall
 from tests.servers.model_api import Dialect, ModelApiServer, Quirk, Reply, Scripted
 from tests.servers.model_api_client import client_of
-from tests.servers.word_vectors import embed
 
 TEXT = "A longer answer,\n\n with  blanks, 日本語の長い言葉が続くのですよ and a 🙂 at its end. "
 CALLS = (
@@ -95,23 +93,3 @@ async def test_thoughts_are_counted_encrypted_and_taken_back() -> None:
             await respond(client, entries, tools=TOOLS, **ENCRYPTED)
         assert [message.role for message in messages] == ["user", "assistant", "tool", "tool"]
         assert messages[1].tool_calls == CALLS
-
-
-SENTENCES = {
-    "What is my sister's boat called?": "My sister's boat is called Ada.",
-    "When do I see the dentist?": "The dentist expects me on Tuesday at nine.",
-    "как зовут мою собаку?": "Мою собаку зовут Бублик.",
-    "京都へはいつ行きたいですか": "京都へ行きたいです。",
-    "Wo wohnt meine Tante?": "Meine Tante wohnt in Bremen.",
-}
-
-
-def test_vectors_are_close_exactly_if_texts_share_rare_words() -> None:
-    def likeness(one: str, other: str) -> float:
-        return float(embed(one) @ embed(other))
-
-    assert max(abs(likeness(*two)) for two in combinations(SENTENCES.values(), 2)) < 0.2
-    for question, answer in SENTENCES.items():
-        others = [likeness(question, text) for text in SENTENCES.values() if text != answer]
-        assert likeness(question, answer) > max(0.3, 2 * max(others))
-    assert likeness("What is it you have about boats", "What is it you have on jazz") < 0.2

@@ -149,50 +149,19 @@ OPENAI_REFUSES: list[Row] = [
     ({"model": "gpt-4.1-mini", EFFORT: "low"}, EFFORT),
     ({"model": "gpt-5.3-codex"}, "model"),
 ]
-OPENAI_TAKES: list[Json] = [
-    {"model": "gpt-5.6-luna", **FUNCTIONS, EFFORT: "none"},
-    {"model": "gpt-5.6-luna", "max_completion_tokens": 100, "temperature": 1},
-    {"model": "gpt-5.4-mini", **FUNCTIONS},
-    {"model": "gpt-4.1-mini", **FUNCTIONS, "max_tokens": 100, "temperature": 0.2},
-    {"model": "llama-3", **FUNCTIONS, "max_tokens": 100, EFFORT: "minimal"},
-]
 
 
 async def test_openais_models_refuse_what_the_service_refuses() -> None:
+    """What they take, the turns of `test_turns` show; the same of Groq over the Responses API."""
     dialect = Dialect(server="OpenAI", refuses=refused_by_openai)
     assert await refusals(OPENAI_REFUSES, said(USER), "/chat/completions", dialect) == []
-    over_responses: list[Row] = [
-        (
-            {"model": "gpt-5.6-luna", "tools": [TOOL], "reasoning": {"effort": "minimal"}},
-            "reasoning.effort",
-        )
-    ]
-    assert await refusals(over_responses, {"input": [USER]}, "/responses", dialect) == []
-    async with ModelApiServer(Scripted(), dialect=dialect) as server, client_of(server) as client:
-        for body in OPENAI_TAKES:
-            given = {**said(USER), **body}
-            await client.post("/chat/completions", body=given, cast_to=object)
-        for model, effort in (("gpt-5.3-codex", "high"), ("gpt-6.2-vega", "max")):
-            asked = {
-                "model": model,
-                "input": [USER],
-                "tools": [TOOL],
-                "reasoning": {"effort": effort},
-            }
-            await client.post("/responses", body=asked, cast_to=object)
+    minimal: Json = {"model": "gpt-5.6-luna", "tools": [TOOL], "reasoning": {"effort": "minimal"}}
+    rows: list[Row] = [(minimal, "reasoning.effort")]
+    assert await refusals(rows, {"input": [USER]}, "/responses", dialect) == []
 
 
-async def test_groq_refuses_store_over_chat_completions_alone() -> None:
-    async with ModelApiServer(Scripted(), dialect=GROQ) as server, client_of(server) as client:
-        with pytest.raises(openai.BadRequestError, match="'store' is unsupported"):
-            await client.post(
-                "/chat/completions",
-                body={"model": "m", "store": False, **said(USER)},
-                cast_to=object,
-            )
-        await client.post(
-            "/responses", body={"model": "m", "store": False, "input": [USER]}, cast_to=object
-        )
+async def test_groq_refuses_store_over_chat_completions() -> None:
+    assert await refusals([({"store": False}, None)], said(USER), "/chat/completions", GROQ) == []
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"model": "\\ud800"}', b"\xff"])

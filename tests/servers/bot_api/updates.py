@@ -68,7 +68,6 @@ class Updates:
         self._waiting: list[Waiting] = []
         self._poll = 0
         self.webhook: Webhook | None = None
-        self.last_error: tuple[int, str] | None = None
         self.allowed: list[str] = []
         self._held = False
         self._scattered = False
@@ -148,7 +147,7 @@ class Updates:
         Setting the same again changes nothing.
         """
         if webhook is None or webhook != self.webhook:
-            self.webhook, self.last_error = webhook, None
+            self.webhook = webhook
         if webhook:
             self.begin_poll()
         await self._changes.tell()
@@ -210,19 +209,17 @@ class WebhookDelivery:
     async def _empty(self, lane: str, client: HttpClient) -> None:
         failures = 0
         while (webhook := self._updates.webhook) and (waiting := self._updates.head(lane)):
-            error = await self._post(client, webhook, waiting.update)
-            if error is None:
+            if await self._post(client, webhook, waiting.update):
                 failures = 0
                 await self._updates.settle(waiting)
             else:
-                self._updates.last_error = (self._account.now(), error)
-                await self._account.changes.tell()
                 await self._back_off(webhook, failures)
                 failures += 1
         self._busy.discard(lane)
         await self._account.changes.tell()
 
-    async def _post(self, client: HttpClient, webhook: Webhook, update: Update) -> str | None:
+    async def _post(self, client: HttpClient, webhook: Webhook, update: Update) -> bool:
+        """Return whether the webhook has taken the update."""
         headers = {"Content-Type": "application/json"}
         if webhook.secret_token:
             headers["X-Telegram-Bot-Api-Secret-Token"] = webhook.secret_token
@@ -230,15 +227,9 @@ class WebhookDelivery:
         try:
             async with webhook.connections:
                 response = await client.post(webhook.url, content=body, headers=headers)
-        except httpx2.TimeoutException:
-            return "Read timeout expired"
-        except httpx2.ConnectError:
-            return "Connection refused"
         except httpx2.HTTPError:
-            return "Webhook connection closed"
-        if response.is_success:
-            return None
-        return f"Wrong response from the webhook: {response.status_code} {response.reason_phrase}"
+            return False
+        return response.is_success
 
     async def _back_off(self, webhook: Webhook, failures: int) -> None:
         """Wait before posting again; a new webhook is tried at once."""

@@ -63,8 +63,6 @@ async def get_webhook_info(world: World, given: Parameters) -> object:  # noqa: 
         "has_custom_certificate": False,
         "pending_update_count": updates.pending_count,
     }
-    if updates.last_error:
-        shape["last_error_date"], shape["last_error_message"] = updates.last_error
     if updates.webhook:
         shape["max_connections"] = updates.webhook.max_connections
         shape["ip_address"] = "127.0.0.1"
