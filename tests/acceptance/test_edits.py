@@ -2,11 +2,8 @@
 
 import pytest
 
-from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import ERASE, press, shown
-from tests.acceptance.memory_model import remember_with
-from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
@@ -104,27 +101,3 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig)
     everything = await stored(rig)
     assert "zorilla" not in everything
     assert "aardvark" not in everything
-
-
-async def test_what_was_learned_from_old_words_goes_and_the_new_ones_are_learned(rig: Rig) -> None:
-    remember_with(rig)
-    anna, chat = await rig.start_with_anna(learn="state,facts", learn_every_turns=1)
-    first = await anna.say(chat, "My boat is called Aurora")
-    await chat.wait_for_reply(after=first)
-    await rig.bot.wait_for_log("learned")
-    assert await facts_of(rig) == ["Their boat is Aurora."]
-    await anna.edit(first, "My boat is called Borealis")
-    await closed(rig, 2)
-    await ask_and_learn(rig, anna, chat, "Hello")
-    assert await facts_of(rig) == ["Their boat is Borealis."]
-    await anna.edit(first, "My boat is called Corona")
-    await closed(rig, 4)
-    await ask_and_learn(rig, anna, chat, "Hello again")
-    assert await facts_of(rig) == ["Their boat is Corona."]
-    everything = await stored(rig)
-    assert "Aurora" not in everything
-    assert "Borealis" not in everything
-
-
-async def facts_of(rig: Rig) -> list[str]:
-    return [fact.text for fact in (await stored_memory(rig, Scope.of_person(1001))).facts]

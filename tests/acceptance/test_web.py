@@ -5,7 +5,6 @@ import gzip
 from tests.acceptance.local_sites import CLOSED
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.test_bombs import MAX_GROWTH_MB
 from tests.acceptance.test_reminders import AT_NINE, asked_of, remind
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
@@ -13,6 +12,8 @@ from tests.servers.search_service import KEY, SearchServer
 from tests.servers.web_site import ARTICLE, HTML, Site
 
 _MB = 2**20
+MAX_GROWTH_MB = 64
+"""A page takes at most a few MB, and its parser is not in the bot's process."""
 
 
 async def told_of(rig: Rig, person: Person, chat: Chat, url: str) -> str:

@@ -13,6 +13,7 @@ from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.doubles import unlimited_chat
 from tests.bot.telegram.scripted_api import SENT, TOKEN, Act, Reply, ScriptedApi, ok, refusal
 from tests.servers.bot_api import BotApiServer
+from tests.servers.web_site import Site
 
 FILE = ok({"file_id": "f", "file_unique_id": "u", "file_path": "documents/file_1.pdf"})
 
@@ -204,6 +205,17 @@ async def test_a_file_that_is_announced_as_too_big_is_not_downloaded(
         with pytest.raises(Refused, match="too_big"):
             await chat.download("f", 7)
     assert [call.method for call in api.calls] == ["getFile", "getFile"]
+
+
+async def test_a_file_that_is_longer_than_announced_is_read_up_to_its_bound() -> None:
+    async with Site() as site:
+        described = b'{"ok": true, "result": {"file_path": "x", "file_size": 1}}'
+        site.put(f"/bot{TOKEN}/getFile", described)
+        site.put(f"/file/bot{TOKEN}/x", bytes(2**16), repeats=True)
+        client = TelegramClient(TOKEN, site.at("", site.host))
+        with pytest.raises(Refused, match="too_big"):
+            await client.download("f", 2**17, 60)
+        await client.close()
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])

@@ -4,12 +4,11 @@ It logs every call and lets faults strike.
 """
 
 import json
-from collections.abc import AsyncIterator
 from functools import partial
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.servers.bot_api.calls import Answer, Call, Faults, strike
@@ -24,14 +23,10 @@ _METHODS = {name.lower(): name for name in METHODS}
 
 
 class HttpApi:
-    """Answers calls that carry the token; `calls` has every readable call, oldest first.
-
-    With `growth_mb` a file has so many more MB than it was announced with.
-    """
+    """Answers calls that carry the token; `calls` has every readable call, oldest first."""
 
     def __init__(self, token: str, world: World, faults: Faults) -> None:
         self.calls: list[Call] = []
-        self.growth_mb = 0
         self._token = token
         self._world = world
         self._account = world.account
@@ -86,15 +81,7 @@ class HttpApi:
                 raise NotFoundError
         except ApiError as error:
             return _written(Answer.refusing(error))
-        kind = "application/octet-stream"
-        if self.growth_mb:
-            return StreamingResponse(self._grown(file.content), media_type=kind)
-        return Response(file.content, media_type=kind)
-
-    async def _grown(self, content: bytes) -> AsyncIterator[bytes]:
-        yield content
-        for _ in range(self.growth_mb):
-            yield bytes(2**20)
+        return Response(file.content, media_type="application/octet-stream")
 
     def _check(self, request: Request) -> None:
         token = request.path_params["token"]

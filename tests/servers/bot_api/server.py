@@ -62,10 +62,6 @@ class BotApiServer(DroppingServer):
     def calls_to(self, method: str) -> list[Call]:
         return [call for call in self.calls if call.method == method]
 
-    def grow_files(self, by_mb: int) -> None:
-        """Send so many more MB of each file than were announced."""
-        self._api.growth_mb = by_mb
-
     def set_clock(self, clock: Callable[[], float]) -> None:
         """Date what is sent from now on by this clock; it returns Unix seconds."""
         self._world.account.clock = clock
