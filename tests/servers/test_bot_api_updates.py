@@ -81,28 +81,6 @@ async def test_a_reply_to_another_chat_or_topic_has_no_text_except_the_quote() -
     assert picture["external_reply"]["origin"]["type"] == "user"
 
 
-async def test_bots_channels_and_anonymous_admins_are_marked() -> None:
-    async with scene() as at:
-        group, channel = friends(at), at.server.channel("News", [at.anna])
-        other = at.server.user(3, "Weather", username="weather_bot", is_bot=True)
-        await other.say(at.server.group("Weather", [at.anna, other]), "Rain at ten")
-        await at.anna.say(group, "from the board", speaking_as=group)
-        await at.anna.say(group, "breaking", speaking_as=channel)
-        post = await at.anna.say(channel, "breaking")
-        await at.anna.edit(post, "not so breaking")
-        bot, board, news_, post_, edited = await news(at, 5)
-        kinds = [update.kind for update in at.server.updates.history[-2:]]
-        with pytest.raises(ValueError, match="is not in"):
-            await at.server.user(9, "Eve").say(group, "hello")
-    assert (bot["from"]["id"], bot["from"]["is_bot"]) == (3, True)
-    assert board["from"]["username"] == "GroupAnonymousBot"
-    assert board["sender_chat"] == board["chat"]
-    assert news_["from"]["username"] == "Channel_Bot"
-    assert news_["sender_chat"]["id"] == channel.id
-    assert ("from" in post_, "edit_date" in edited) == (False, True)
-    assert kinds == ["channel_post", "edited_channel_post"]
-
-
 def texts(updates: Sequence[Update]) -> list[str]:
     return [update.message.text or "" for update in updates if update.message]
 

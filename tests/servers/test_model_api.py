@@ -5,14 +5,13 @@ What it answers in pieces, and its faults, the tests of `bot.model` would miss.
 
 from typing import Any
 
-import openai
 import pytest
 from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from memory.behaviors.steps import ToolCall
-from tests.servers.model_api import Dialect, ModelApiServer, Quirk, Reply, Scripted
+from tests.servers.model_api import ModelApiServer, Quirk, Reply, Scripted
 from tests.servers.model_api_client import client_of
 
 TEXT = "A longer answer,\n\n with  blanks, 日本語の長い言葉が続くのですよ and a 🙂 at its end. "
@@ -68,28 +67,3 @@ async def test_status_and_last_event_say_how_a_response_ended(
         assert (response.status, details and details.reason) == (status, reason)
     assert last.type == f"response.{status}"
     assert (whole.error is not None) == (status == "failed")
-
-
-async def test_thoughts_are_counted_encrypted_and_taken_back() -> None:
-    script = Scripted()
-    script.then(
-        Reply("", finish_reason="length", thoughts="Hm. " * 100),
-        Reply(tool_calls=CALLS, thoughts="Two tools."),
-        "Fine.",
-    )
-    async with ModelApiServer(script) as server, client_of(server) as client:
-        cut = await respond(client)
-        assert [each.type for each in cut.output] == ["reasoning"]
-        assert cut.usage
-        assert cut.usage.output_tokens_details.reasoning_tokens == cut.usage.output_tokens == 100
-        first = await respond(client, tools=TOOLS, **ENCRYPTED)
-        sent = [entry.model_dump(exclude_none=True) for entry in first.output]
-        outputs = [{"type": "function_call_output", "call_id": c.id, "output": "4"} for c in CALLS]
-        entries = [{"role": "user", "content": "hello"}, *sent, *outputs]
-        assert (await respond(client, entries, tools=TOOLS, **ENCRYPTED)).output_text == "Fine."
-        messages = server.log.chats[-1].messages
-        server.dialect = Dialect(server="another")  # which cannot read these thoughts
-        with pytest.raises(openai.BadRequestError, match="could not be verified"):
-            await respond(client, entries, tools=TOOLS, **ENCRYPTED)
-        assert [message.role for message in messages] == ["user", "assistant", "tool", "tool"]
-        assert messages[1].tool_calls == CALLS

@@ -1,6 +1,5 @@
-"""Parts of the behaviors' tests: messages, scope memories, batches, a scripted model."""
+"""Parts of the behaviors' tests: messages, scope memories, batches."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from memory.behaviors.behavior import AIContextBehavior
@@ -13,7 +12,6 @@ from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
-from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 
 DAY = 86_400
 NOW = 1_763_700_000.0  # 21 November 2025
@@ -88,33 +86,6 @@ async def store_entries(scopes: Scopes, scope: Scope, *entries: ScopeEntry) -> N
 async def shown(behavior: AIContextBehavior, text: str, at: CallContext | None = None) -> str:
     """Return the text of a behavior for a message of a person."""
     return await behavior.on_model_invoke(at or call_context(), [said(0, text)])
-
-
-class ScriptedModel:
-    """Returns its answers one by one (an exception is raised) and logs what it was asked.
-
-    After the last answer it waits forever.
-    """
-
-    def __init__(self, *answers: str | Exception) -> None:
-        self._answers = list(answers)
-        self.asked: list[str] = []
-
-    async def fill(
-        self, instructions: str, content: str, shape: AnswerShape
-    ) -> Mapping[str, object]:
-        raise InternalModelUnavailable(f"{instructions}{content}{shape}")
-
-    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
-        assert instructions
-        assert max_tokens
-        self.asked.append(content)
-        if not self._answers:
-            await asyncio.Event().wait()
-        answer = self._answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 def texts(entries: Sequence[ScopeEntry]) -> list[str]:

@@ -22,7 +22,6 @@ from tests.memory.behaviors.batches import (
     DAY,
     NOW,
     PRIVATE,
-    ScriptedModel,
     answered,
     batch,
     call_context,
@@ -31,6 +30,7 @@ from tests.memory.behaviors.batches import (
     shown,
     store_entries,
 )
+from tests.memory.learning.scripted import ScriptedModel
 
 
 def synopsis(
@@ -202,7 +202,7 @@ async def test_two_synopses_become_a_narrative(scopes: Scopes, tokens: TokenCoun
     assert await shown(behavior, "Strong wind today!") == (
         f"{HEADING}\nIn August the mainsail tore; in October she asked how to trim it."
     )
-    question, *memories = map(json.loads, model.asked[0].splitlines())
+    question, *memories = map(json.loads, model.asked[0][1].splitlines())
     assert question == {"said": "Strong wind today!"}
     assert [memory["on"] for memory in memories] == [
         "13 August 2025, 3 months ago",

@@ -1,5 +1,6 @@
 """A model with scripted answers, and a behavior that logs every batch."""
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
@@ -28,9 +29,13 @@ from tests.memory.words_embedder import WordsEmbedder
 
 
 class ScriptedModel:
-    """Answers with the next of `answers`, or with `parts`; logs what it was asked."""
+    """Answers with the next of `answers`, or with `parts`; logs what it was asked.
 
-    def __init__(self) -> None:
+    It writes the texts of `prose` one by one (an exception is raised), and then waits forever.
+    """
+
+    def __init__(self, *prose: str | Exception) -> None:
+        self._prose = list(prose)
         self.parts: Mapping[str, object] = {}
         self.answers: list[Mapping[str, object]] = []
         self.asked: list[tuple[str, str]] = []
@@ -48,8 +53,15 @@ class ScriptedModel:
             raise InternalModelUnavailable("out of order")
         return self.answers.pop(0) if self.answers else {**dict.fromkeys(shape.parts), **self.parts}
 
-    async def write(self, *_: object) -> str:
-        raise InternalModelUnavailable("no prose here")
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        assert max_tokens
+        self.asked.append((instructions, content))
+        if not self._prose:
+            await asyncio.Event().wait()
+        written = self._prose.pop(0)
+        if isinstance(written, Exception):
+            raise written
+        return written
 
 
 class RefusingEmbedder(WordsEmbedder):

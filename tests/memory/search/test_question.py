@@ -3,14 +3,13 @@
 import asyncio
 import re
 import tomllib
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors, Vectors
+from memory.search.embeddings import QuestionVectors
 from memory.search.hybrid import HybridIndex
 from memory.search.lexical import Postings
 from memory.search.message_search import IndexRecord
@@ -27,6 +26,7 @@ from memory.search.question import (
 )
 from memory.search.words import slips_of, words_of
 from tests.memory.search.conversations import index_of
+from tests.memory.words_embedder import WordsEmbedder
 from tests.work import calls
 
 TIMES = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
@@ -268,31 +268,15 @@ def test_days_are_counted_from_the_message_about_what_happened() -> None:
 QUESTION = "Where is my boat?"
 
 
-class FailsOnce:
-    """An embedder that fails the first call, once `goes_on` is set, and answers all others."""
-
-    fingerprint = "fails once"
-
-    def __init__(self) -> None:
-        self.goes_on = asyncio.Event()
-        self.calls = 0
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        self.calls += 1
-        if self.calls == 1:
-            await self.goes_on.wait()
-            raise EmbeddingsUnavailable
-        return np.ones((len(texts), 1), np.float32)
-
-
 async def test_a_question_whose_call_failed_after_its_caller_left_is_embedded_again() -> None:
-    embedder = FailsOnce()
+    embedder, goes_on = WordsEmbedder(), asyncio.Event()
+    embedder.fails_at, embedder.meanwhile = 1, goes_on.wait
     questions, asked = QuestionVectors(embedder), (QUESTION, f"{embedder.fingerprint} | ", "")
     caller = asyncio.create_task(questions.vector(*asked))
     await asyncio.sleep(0)
     caller.cancel()
-    embedder.goes_on.set()
+    goes_on.set()
     for _ in range(5):  # the call fails, and then its callbacks run
         await asyncio.sleep(0)
     assert await questions.vector(*asked) is not None
-    assert embedder.calls == 2
+    assert (embedder.fails_at, len(embedder.calls)) == (0, 1)

@@ -1,12 +1,5 @@
-"""A plain server for the tests of the client."""
+"""A plain server for the tests of the client; tests that also need a Cluster ask for one."""
 
-import pytest
+from tests.conftest import valkey
 
-from tests.valkey import ValkeyServer
-
-
-@pytest.fixture
-def valkey(valkey_server: ValkeyServer) -> str:
-    """Give the address of an empty database; tests that also need a Cluster ask for one."""
-    valkey_server.ask("FLUSHALL")
-    return valkey_server.url
+__all__ = ["valkey"]
