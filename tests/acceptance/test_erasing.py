@@ -151,6 +151,9 @@ async def an_hour_passes(rig: Rig, chat_id: int) -> None:
     await rig.redis("DEL", keys.confirm)
 
 
+EDIT = "editMessageText"
+
+
 async def told_of_a_cat(rig: Rig) -> tuple[Person, Chat, Message]:
     """Start the bot and let it learn something; return the rig's person, chat and message."""
     anna, chat = await rig.start_with_anna()
@@ -178,3 +181,24 @@ async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
     assert await press(rig, anna, question, CANCEL) == ""
     await shown(rig, question, receipt)
     assert (await stored_memory(rig, hers)).facts == []
+
+
+async def test_cancel_after_an_erasure_says_what_was_erased(rig: Rig) -> None:
+    anna, chat, said = await told_of_a_cat(rig)
+    two = {"messages": 2, "vectors": 2, "learned": 0}
+    for command, reply_to, key, counts in (
+        ("/forget", said, "forget.message_done", two),
+        ("/clear", None, "clear.done", {"messages": 0, "vectors": 0, "waiting": 0, "learned": 0}),
+        ("/forget", None, "forget.done", {"conversations": 1, "messages": 0, "vectors": 0}),
+    ):
+        question = await ask_fully(rig, anna, chat, command, reply_to=reply_to)
+        await erase(rig, anna, question, key, **counts)
+        await press_and_see(rig, anna, question, CANCEL)
+        await shown(rig, question, sentence(key, **{"learned": 0, **counts}))
+
+
+async def press_and_see(rig: Rig, person: Person, message: Message, button: str) -> None:
+    """Press a button and wait until the bot shows a result."""
+    edits = len(rig.telegram.calls_to(EDIT))
+    assert await press(rig, person, message, button) == ""
+    await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to(EDIT)) > edits)

@@ -1,15 +1,10 @@
-"""A message on its whole way through a worker: few frames down to the SDK, files if they fit."""
+"""A message on its whole way through a worker: files are sent if they fit."""
 
 import asyncio
-import sys
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
 
-import bot
 from bot.assistant import assistant_of, behaviors_of, turn_worker
 from bot.model.models import open_models
 from bot.reply.parts import Part
@@ -47,40 +42,6 @@ async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
         await worker.stop(grace_s=5)
         working.cancel()
     return [part for _, part in chat.sent]
-
-
-ROOT = Path(bot.__file__).parents[1]
-OURS = (str(ROOT / "bot"), str(ROOT / "memory"))
-
-
-def our_frames() -> list[str]:
-    """Return the names of our own functions on the stack, outermost first."""
-    names: list[str] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_filename.startswith(OURS):
-            names.append(frame.f_code.co_qualname)
-        frame = frame.f_back
-    return names[::-1]
-
-
-async def test_from_the_worker_to_the_sdk_there_are_at_most_twelve_frames(
-    store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stacks: list[list[str]] = []
-    post = AsyncOpenAI.post
-
-    async def watched_post(self: AsyncOpenAI, *arguments: Any, **options: Any) -> Any:
-        stacks.append(our_frames())
-        return await post(self, *arguments, **options)
-
-    monkeypatch.setattr(AsyncOpenAI, "post", watched_post)
-    async with ModelApiServer(Scripted("Hello!")) as server:
-        settings = settings_of(server)
-        memory = Memory(store, 42, tokens, None, memory_options(settings))
-        await answer_hello(settings, memory)
-    assert stacks[0][0] == "TurnWorker._serve"
-    assert len(stacks[0]) <= 12, stacks[0]
 
 
 TEXTS = [
