@@ -44,6 +44,11 @@ async def read_by(memory: Memory, turn: OpenTurn) -> ChatHistory:
     return await ChatHistory.of_turn(memory.histories, here, turn.loaded, turn.facts)
 
 
+async def history_of(memory: Memory, conversation: Scope = HERE) -> ChatHistory:
+    """Return a history as it is read outside a turn."""
+    return await ChatHistory.read(memory.histories, conversation)
+
+
 def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
     said = " ".join(entry.body.decode() for entry in turn.entries)
     asker = turn.entries[0].sender_id

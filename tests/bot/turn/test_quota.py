@@ -18,7 +18,6 @@ from bot.turn.outbox import Outbox
 from bot.turn.permits import QuotaStep
 from bot.turn.request import Request
 from config.values import Price
-from memory.behaviors.context import AgentContext
 from memory.limits.quotas import Quota, Quotas
 from memory.limits.usage import BilledCall, BillingSource, Tokens, next_day
 from memory.memory import Memory
@@ -26,6 +25,7 @@ from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
+from tests.memory.turns import history_of
 from tests.quiet_chat import no_command
 from tests.settings import Settings
 
@@ -33,11 +33,6 @@ ANNA, BEN, GROUP = 7, 8, -100
 ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
 SENTENCES = Sentences(Catalogue())
 NO_QUOTA = Quota(0, 0)
-
-
-async def history_of(memory: Memory) -> ChatHistory:
-    context = await AgentContext.get_or_create({"chat_id": ANNA}, memory.histories, now=0)
-    return context.chat_history
 
 
 def request_of(kind: MessageKind, text: str, number: int) -> Request:

@@ -5,14 +5,12 @@ from time import time
 
 import pytest
 
-from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job
 from memory.learning.progress import progress_of
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.turn_store import LEARN_LATE_S
-from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.search.message_search import embedded_text
@@ -30,6 +28,7 @@ from tests.memory.turns import (
     end_pauses,
     exchange,
     exchange_of,
+    history_of,
     read_by,
     store,
     texts,
@@ -43,11 +42,6 @@ LONG = 300  # messages: more than two batches
 def beside(memory: Memory, embedder: WordsEmbedder) -> Memory:
     """Return another process with another embedding model."""
     return Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
-
-
-async def history_of(memory: Memory) -> ChatHistory:
-    keys = {"chat_id": HERE.chat_id}
-    return (await AgentContext.get_or_create(keys, memory.histories, now=0)).chat_history
 
 
 async def say(memory: Memory, *texts: str) -> None:

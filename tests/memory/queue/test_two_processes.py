@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job, JobKind
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
@@ -36,8 +35,7 @@ def two(store: RedisClient, tokens: TokenCounter) -> tuple[Memory, Memory]:
 
 
 async def history_of(memory: Memory) -> ChatHistory:
-    keys = {"chat_id": GROUP.chat_id}
-    return (await AgentContext.get_or_create(keys, memory.histories, now=0)).chat_history
+    return await ChatHistory.read(memory.histories, GROUP)
 
 
 async def stored(memory: Memory) -> tuple[list[int], list[tuple[int, int]]]:
