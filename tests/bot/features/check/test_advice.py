@@ -99,12 +99,10 @@ async def test_a_server_is_recognised_by_its_address_alone(base_url: str, name: 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A typical mistake: the server, the changed settings, and the first failed row."""
+    """A typical mistake: the server, the first failed row, and the changed settings."""
 
     dialect: Dialect
     row: str
-    seen: str
-    advice: str
     changed: Callable[[ModelApiServer], dict[str, object]] = lambda _: {}
 
 
@@ -121,80 +119,28 @@ def without_v1(server: ModelApiServer) -> dict[str, object]:
 
 
 WRONG = [
-    Wrong(profiles.OPENAI, "Model stream", "the key was", "check OPENAI_API_KEY", wrong_key),
-    Wrong(
-        profiles.OPENROUTER,
-        "Model stream",
-        "the server refused the request (400)",
-        "try another OPENAI_MODEL; OpenRouter needs OPENAI_MODEL in the form maker/model",
-        wrong_model,
-    ),
-    Wrong(
-        profiles.AZURE,
-        "Model stream",
-        "no such model, or no such path",
-        "check OPENAI_MODEL and OPENAI_BASE_URL (Azure OpenAI: https://RESOURCE.openai.azure",
-        wrong_model,
-    ),
-    Wrong(
-        profiles.GROQ,
-        "Embeddings",
-        "no such model, or no such path",
-        "check OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL (Groq: "
-        "https://api.groq.com/openai/v1), or do without: OPENAI_EMBEDDING_MODEL=off",
-    ),
-    Wrong(
-        replace(profiles.OLLAMA, context_tokens=2000),
-        "Model prompt",
-        "the model lost the beginning of a prompt of ",
-        "lower PROMPT_TOKENS, or raise OLLAMA_CONTEXT_LENGTH at the server",
-    ),
-    Wrong(
-        profiles.OLLAMA,
-        "Model stream",
-        "no such model, or no such path",
-        "check OPENAI_MODEL and OPENAI_BASE_URL",
-        without_v1,
-    ),
-    Wrong(
-        replace(profiles.LLAMA_CPP, context_tokens=2000),
-        "Model prompt",
-        "the model does not take",
-        "lower PROMPT_TOKENS, or raise the context of llama-server (-c)",
-    ),
-    Wrong(
-        replace(profiles.LLAMA_CPP, refuses=profiles.lacks_embeddings),
-        "Embeddings",
-        "the server does not offer this",
-        "check OPENAI_EMBEDDING_MODEL, or do without: OPENAI_EMBEDDING_MODEL=off",
-    ),
-    Wrong(
-        replace(profiles.VLLM, refuses=profiles.lacks_tools),
-        "Model tool call",
-        "the server refused the request (400",
-        "try another OPENAI_MODEL; start vLLM with --enable-auto-tool-choice",
-    ),
-    Wrong(
-        replace(profiles.LM_STUDIO, context_tokens=2000),
-        "Model prompt",
-        "the model does not take",
-        "lower PROMPT_TOKENS, or raise the context length with which LM Studio loads the model",
-    ),
-    Wrong(
-        profiles.LM_STUDIO,
-        "Model stream",
-        "the server there is not OpenAI-compatible",
-        "check OPENAI_BASE_URL (LM Studio: http://HOST:1234/v1)",
-        without_v1,
-    ),
-    Wrong(
-        profiles.LITELLM,
-        "Model stream",
-        "the server refused the request (400",
-        "try another OPENAI_MODEL; LiteLLM gives the same answer to a wrong OPENAI_API_KEY",
-        wrong_key,
-    ),
+    Wrong(profiles.OPENAI, "Model stream", wrong_key),
+    Wrong(profiles.OPENROUTER, "Model stream", wrong_model),
+    Wrong(profiles.AZURE, "Model stream", wrong_model),
+    Wrong(profiles.GROQ, "Embeddings"),
+    Wrong(replace(profiles.OLLAMA, context_tokens=2000), "Model prompt"),
+    Wrong(profiles.OLLAMA, "Model stream", without_v1),
+    Wrong(replace(profiles.LLAMA_CPP, context_tokens=2000), "Model prompt"),
+    Wrong(replace(profiles.LLAMA_CPP, refuses=profiles.lacks_embeddings), "Embeddings"),
+    Wrong(replace(profiles.VLLM, refuses=profiles.lacks_tools), "Model tool call"),
+    Wrong(replace(profiles.LM_STUDIO, context_tokens=2000), "Model prompt"),
+    Wrong(profiles.LM_STUDIO, "Model stream", without_v1),
+    Wrong(profiles.LITELLM, "Model stream", wrong_key),
 ]
+_GUIDE = (Path(__file__).parents[4] / "docs" / "models.md").read_text()
+_SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}
+_DOCUMENTED = re.compile(r"\| ([\w ]+): (.*) → (.*) \|\n")
+"""The row of a typical mistake in the guide: its name, and how what is seen and advised begins."""
+
+
+def without_counts(seen: str) -> str:
+    """Leave out how long the prompt was, which depends on the settings."""
+    return re.sub(r"\d+ tokens", "tokens", seen)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
@@ -214,12 +160,14 @@ async def test_a_typical_mistake_has_the_documented_row(
     if "Model server" in rows:
         rows |= await rows_of(check_embeddings(settings))
     [failed] = [row for row in rows.values() if row.verdict == "fail"]
-    assert (failed.what, failed.seen[: len(wrong.seen)]) == (wrong.row, wrong.seen)
-    assert failed.advice[: len(wrong.advice)] == wrong.advice
-
-
-_GUIDE = (Path(__file__).parents[4] / "docs" / "models.md").read_text()
-_SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}
+    assert failed.what == wrong.row
+    assert [
+        advice
+        for what, seen, advice in _DOCUMENTED.findall(_SECTIONS[wrong.dialect.server])
+        if what == wrong.row
+        and without_counts(failed.seen).startswith(without_counts(seen))
+        and failed.advice.startswith(advice)
+    ]
 
 
 def test_every_known_server_has_a_section_in_the_guide() -> None:
@@ -239,12 +187,6 @@ def test_a_recipe_holds_only_valid_settings(
     given = dict(line.split("=", 1) for line in recipe.splitlines())
     assert {variable.lower() for variable in given} <= Settings.model_fields.keys()
     assert settings.openai_base_url == given.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
-def test_the_guide_shows_the_row_of_each_typical_mistake(wrong: Wrong) -> None:
-    section = _SECTIONS[wrong.dialect.server]
-    assert re.search(rf"\| {wrong.row}: .* → {re.escape(wrong.advice)}", section)
 
 
 def test_a_hint_names_the_settings_of_the_model_that_was_checked() -> None:
