@@ -32,9 +32,6 @@ PASSAGE_TOKENS = 220
 _CHARS_PER_TOKEN = 16
 """The search for a cut reads at most this many characters per token."""
 
-_HEADING = re.compile(r"^#{1,6}[ \t]([^\n]+)", re.MULTILINE)
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_MAX_HEADING_CHARS = 80
 _UNSEEN = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u00ad\ufeff\ufffe\uffff]")
 _BLANKS = re.compile(r"[ \t]{2,}")
 _EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -47,18 +44,6 @@ class Section:
     text: str
     place: str = ""  # names it for people ("page 3")
     said_at: float = 0  # when it was said (Unix seconds), 0 for what is no talk
-
-
-def by_heading(text: str) -> list[Section]:
-    """Return the sections of Markdown; the first one is the text before any heading."""
-    without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
-    headings = list(_HEADING.finditer(without_code))
-    edges = [*(heading.start() for heading in headings), len(text)]
-    below = (
-        Section(text[heading.start() : end], heading[1].strip(" \t#")[:_MAX_HEADING_CHARS])
-        for heading, end in zip(headings, edges[1:], strict=True)
-    )
-    return [Section(text[: edges[0]]), *below]
 
 
 def passages(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import HERE, Parser, parse
-from memory.documents import Section, by_heading
+from memory.documents import Section
 
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
 _OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -32,6 +32,9 @@ _FORMATS = {name: format_ for format_, names in _NAMED.items() for name in names
 """By the suffix of a file's name, and by its MIME type, which has a slash."""
 SUFFIXES = frozenset(name for name in _FORMATS if "/" not in name)
 
+_HEADING = re.compile(r"^#{1,6}[ \t]([^\n]+)", re.MULTILINE)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_MAX_HEADING_CHARS = 80
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
@@ -94,7 +97,19 @@ def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
     text = _decoded(content, limits)
     if len(text) > limits.chars:
         raise NotRead("too_long")
-    return by_heading(text) if format_ == "markdown" else [Section(text)]
+    return _by_heading(text) if format_ == "markdown" else [Section(text)]
+
+
+def _by_heading(text: str) -> list[Section]:
+    """Return the sections of Markdown; the first one is the text before any heading."""
+    without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
+    headings = list(_HEADING.finditer(without_code))
+    edges = [*(heading.start() for heading in headings), len(text)]
+    below = (
+        Section(text[heading.start() : end], heading[1].strip(" \t#")[:_MAX_HEADING_CHARS])
+        for heading, end in zip(headings, edges[1:], strict=True)
+    )
+    return [Section(text[: edges[0]]), *below]
 
 
 def _decoded(content: bytes, limits: Limits) -> str:

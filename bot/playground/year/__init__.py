@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,7 +18,7 @@ import structlog
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import fact_part, said_in, synopsis_part
 from bot.playground.scene import PageChat
-from memory.documents import Library, Origin, by_heading, passages
+from memory.documents import Library, Origin, Section, passages
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
 from memory.message import Message, Role
@@ -32,6 +33,7 @@ log = structlog.get_logger(__name__)
 
 _FOLDER = Path(__file__).parent
 _DOCUMENT = _FOLDER / "allotment.md"
+_HEADING = re.compile(r"^(?=#)", re.MULTILINE)
 _LAST_DAY = (11, 22)
 """Month and day of the last message, so that the seasons in the talk are those of its dates."""
 _CHANGING = ("Lives in", "Works as", "Leads the")
@@ -191,7 +193,8 @@ class YearFiller:
             if number % _SESSIONS_A_BATCH == 0:
                 await _learn(memory, here)
                 self._report(len(history.messages))
-        sections = by_heading(_DOCUMENT.read_text("utf-8"))
+        texts = _HEADING.split(_DOCUMENT.read_text("utf-8"))
+        sections = [Section(text, text.partition("\n")[0].strip("# ")) for text in texts]
         origin = Origin(_DOCUMENT.name, nbytes=_DOCUMENT.stat().st_size, sender_id=here.chat_id)
         await Library(memory.scopes).put(
             await memory.scopes.read(here), origin, passages(sections, memory.tokens)
