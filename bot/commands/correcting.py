@@ -82,18 +82,6 @@ class MemoryDeletion:
         log.info("memory corrected", kind=kind)
         return change
 
-    async def pin(self, conversation: Scope, code: str, *, is_pinned: bool) -> ListChange:
-        """Pin a fact or take the pin off; raise `NotConfirmed` for the code of anything else."""
-        await self._correcting.pin_fact(conversation, fact_id(code), is_pinned=is_pinned)
-        return ListChange("memory.pinned" if is_pinned else "memory.unpinned")
-
-    async def move(self, conversation: Scope, code: str) -> ListChange:
-        """Move a fact between this topic and all; raise `NotConfirmed` as `pin` does."""
-        moved = fact_id(code)
-        if not await self._correcting.move_fact(conversation, moved):
-            return ListChange("memory.not_moved")
-        return ListChange("memory.moved_everywhere" if moved < 0 else "memory.moved_here")
-
 
 def fact_id(code: str) -> int:
     """Return the shown id of a fact; raise `NotConfirmed` for the code of anything else."""

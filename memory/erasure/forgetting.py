@@ -40,7 +40,7 @@ from memory.store.keys import Scope
 from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
-_MAX_COMPARED, _COMPARED_AT_ONCE = 1_000_000, 10_000
+_MAX_COMPARED = 1_000_000
 """Characters of a conversation, the newest, that are compared with what is forgotten. Ideographs
 take two seconds of CPU, English a third of one."""
 Change = tuple[bytes, bytes]
@@ -135,7 +135,7 @@ class Forgetting:
         log = self.store.keys.scope(conversation).log
         answers: list[tuple[int, int, set[str]]] = []
         to_others: set[int] = set()
-        read = paused = 0
+        read = 0
         async for entry, fields in stream_entries(self.store.client, log, newest_first=True):
             message = message_of(seq_of(entry), fields)
             if message.seq in gone:
@@ -143,9 +143,7 @@ class Forgetting:
             read += len(message.text)
             if read > _MAX_COMPARED:
                 break
-            if read > paused + _COMPARED_AT_ONCE:
-                await sleep(0)  # others go on
-                paused = read
+            await sleep(0)  # others go on
             found = rare & content_terms(message.text, languages)
             if message.role == "user" or message.seq < question.seq:
                 rare -= found
@@ -378,22 +376,3 @@ class MemorySwitch:
         if erased:
             await self.store.tell_erased(conversation)
         return erased
-
-    async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
-        """Hide or show marks of what is learned; return whether it is quiet. Safe to repeat."""
-        [stored] = await self.store.read_meta(conversation, "quiet")
-        by, _, was_quiet = (stored or b"").decode().partition("|")
-        if by == str(update_id):
-            return bool(was_quiet)
-        await self.set_quiet(conversation, is_quiet=not was_quiet, update_id=update_id)
-        return not was_quiet
-
-    async def set_quiet(
-        self, conversation: Scope, *, is_quiet: bool, update_id: int | str = ""
-    ) -> None:
-        """Show no marks where something is learned, or show them."""
-        meta = self.store.keys.scope(conversation).meta
-        quiet = f"{update_id}|{1 if is_quiet else ''}"
-        await self.store.client.pipeline(
-            [("HSET", meta, "quiet", quiet), ("EXPIRE", meta, self.store.ttl_s)]
-        )

@@ -152,6 +152,18 @@ async def test_a_body_in_pieces_of_one_byte_is_refused_soon(
     assert await is_served(server)
 
 
+async def test_a_long_body_in_packets_of_usual_size_is_read(server: WebServer) -> None:
+    """Each of its pieces counted 32 bytes as overhead, and after 2,000 the caller was refused."""
+    packet = b"5a8\r\n" + b"a" * 1_448 + b"\r\n"
+    request = b"POST /read HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with connected(server, request) as (reader, writer):
+        for _ in range(2_500):
+            writer.write(packet)
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+        assert b" 200 " in await reader.readline()
+
+
 @pytest.mark.parametrize(("count", "status"), [(100, b"200"), (101, b"400")])
 async def test_a_request_has_at_most_a_hundred_headers(
     server: WebServer, count: int, status: bytes

@@ -113,15 +113,22 @@ class MemoryList:
         """Delete a memory, pin it, or move it; or change a setting."""
         if action == SWITCH and code in self.settings.codes:
             return ListChange(await self.settings.change(conversation, code, 0))
-        if action == MOVE:
+        if action in (MOVE, PIN, UNPIN):
             await self.access.check_on_record(conversation)
-            return await self.deletion.move(conversation, code)
-        if action in (PIN, UNPIN):
-            await self.access.check_on_record(conversation)
-            return await self.deletion.pin(conversation, code, is_pinned=action == PIN)
+            return await self._change_fact(conversation, action, fact_id(code))
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         return await self.deletion.delete(conversation, code)
+
+    async def _change_fact(self, conversation: Scope, action: str, id_: int) -> ListChange:
+        """Pin a fact, take the pin off, or move the fact between this topic and all."""
+        correcting = self.entries.services.memory.correcting
+        if action != MOVE:
+            await correcting.pin_fact(conversation, id_, is_pinned=action == PIN)
+            return ListChange("memory.pinned" if action == PIN else "memory.unpinned")
+        if not await correcting.move_fact(conversation, id_):
+            return ListChange("memory.not_moved")
+        return ListChange("memory.moved_everywhere" if id_ < 0 else "memory.moved_here")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,15 +174,27 @@ class MemorySettings:
                 switch = self.memory.switch.turn_off if to == "off" else self.memory.switch.turn_on
                 await switch(conversation)
                 key = f"memory.turned_{to}"
-            case "quiet":
-                is_quiet = await self.memory.switch.toggle_quiet(conversation, update_id)
+            case "quiet" | "hide marks" | "show marks":
+                is_quiet = await self._set_quiet(conversation, to, update_id)
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"
-            case "hide marks" | "show marks":
-                await self.memory.switch.set_quiet(conversation, is_quiet=_MARKS[to])
-                key = "memory.marks_off" if _MARKS[to] else "memory.marks_on"
             case "auto" | "ask" | "explicit":
                 await set_mode(self.memory.scopes, conversation, to)
             case _:
                 key = await self._of_features[to].change(conversation, to)
         log.info("memory switched", to=to)
         return key
+
+    async def _set_quiet(self, conversation: Scope, to: str, update_id: int) -> bool:
+        """Hide or show the marks of what is learned; return whether they are hidden.
+
+        The word toggles, once for each update.
+        """
+        store, meta = self.memory.store, self.memory.keys.scope(conversation).meta
+        [stored] = await store.read_meta(conversation, "quiet")
+        by, _, was_quiet = (stored or b"").decode().partition("|")
+        if to not in _MARKS and by == str(update_id):
+            return bool(was_quiet)
+        is_quiet = _MARKS.get(to, not was_quiet)
+        quiet = f"{update_id}|{1 if is_quiet else ''}"
+        await store.client.pipeline([("HSET", meta, "quiet", quiet), ("EXPIRE", meta, store.ttl_s)])
+        return is_quiet
