@@ -206,10 +206,3 @@ def reason_of(error: BaseException, model: str = "OPENAI_MODEL") -> dict[str, ob
         "look_at": setting_to_check(cause, model),
     }
     return {name: value for name, value in fields.items() if value}
-
-
-def summary(error: BaseException) -> str:
-    """Return the same fields as one line."""
-    fields = {name: str(value) for name, value in reason_of(error).items()}
-    setting = fields.pop("look_at", "")
-    return " ".join(fields.values()) + (f"; look at {setting}" if setting else "")

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from markupsafe import Markup, escape
 
+from bot.model.model_errors import reason_of
 from bot.playground.offline_quotes import NUMBER, content_words, meanings
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene, find_entities
@@ -59,7 +60,7 @@ class TurnTrace:
     steps: tuple[CompletedStep, ...]
     prompt: Prompt  # of its last model call
     reply: str
-    failure: str
+    failure: str  # the error as the log names it
     seconds: float
     erasure: int  # the latest one that it saw
 
@@ -167,6 +168,13 @@ class KeyDump:
     entries: tuple[tuple[str, str], ...]  # a name (field, id or score) and a value, shortened
 
 
+def _summary(error: BaseException) -> str:
+    """Return what a log says of an error, as one line."""
+    fields = {name: str(value) for name, value in reason_of(error).items()}
+    setting = fields.pop("look_at", "")
+    return " ".join(fields.values()) + (f"; look at {setting}" if setting else "")
+
+
 class Inspector:
     """Keeps the latest turns and reads the store."""
 
@@ -189,7 +197,8 @@ class Inspector:
                 self.serving.set()
             case AgentRan(context) if not context.uses_memory:
                 pass
-            case AgentRan(context, reply, failure, seconds) if self._prompt:
+            case AgentRan(context, reply, error, seconds) if self._prompt:
+                failure = _summary(error) if error else ""
                 turns = self._turns[context.conversation]
                 number = turns[-1].number + 1 if turns else 1
                 asked, steps = context.user_message, tuple(context.completed_steps)

@@ -15,7 +15,6 @@ import structlog
 
 from bot.commands.fact_edits import confirmations, questions
 from bot.commands.sentences import Sentences
-from bot.model.model_errors import summary
 from bot.reply.parts import Part, with_buttons
 from bot.reply.render import MAX_CHARS, render, reply_parts
 from bot.reply.source import is_worth_rich
@@ -77,7 +76,6 @@ class AgentStep:
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
-        reply = failure = ""
         async with self.at_work.shown(request):
             self.observe(StepBegan("recall"))
             context = await self.loader.load(request, history)
@@ -87,14 +85,11 @@ class AgentStep:
             if request.last.agreed and not await self._run_agreed(request, context, assistant):
                 return Outbox(request.to, (), is_unread=True)
             try:
-                finish = await assistant.run(context)
-                reply = finish.text
+                reply = (await assistant.run(context)).text
             except BaseException as error:
-                failure = summary(error)
+                self.observe(AgentRan(context, "", error, time.time() - context.now, load_s))
                 raise
-            finally:
-                run_s = time.time() - context.now
-                self.observe(AgentRan(context, reply, failure, run_s, load_s))
+            self.observe(AgentRan(context, reply, None, time.time() - context.now, load_s))
             language, sentences = request.language, self.sentences
             if asked := context.tool_question:
                 reply = sentences.text(language, "outside.ask", **asdict(asked))

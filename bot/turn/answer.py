@@ -106,11 +106,14 @@ A step may return the request with more in it, such as the words of a voice mess
 """
 
 
-def _log_unless_none(step: AnswerStep, answer: object) -> None:
-    """Log the type of what a step returned if a step may not return it."""
+def _read(step: AnswerStep, answer: object, request: Request) -> Outbox | Request:
+    """Return what a step answered, or the request for the next one; log what it may not return."""
+    if isinstance(answer, Outbox | Request):
+        return answer
     if answer is not None:
         name = getattr(step, "__qualname__", type(step).__name__)
         log.error("class failed", what="step", error=f"{name} returned {type(answer).__name__}")
+    return request
 
 
 @dataclass(slots=True, eq=False)
@@ -130,13 +133,10 @@ class Answerer:
         try:
             with billed_to(history.conversation, request.payer):
                 for step in self.steps:
-                    match await step(request, history):
-                        case Outbox() as outbox:
-                            return outbox
-                        case Request() as request:
-                            pass
-                        case nothing:
-                            _log_unless_none(step, nothing)
+                    answer = _read(step, await step(request, history), request)
+                    if isinstance(answer, Outbox):
+                        return answer
+                    request = answer
             return self._failed(request, log.error, LookupError("no step answers"))
         except (LeaseLost, StoreError):
             raise
@@ -304,13 +304,10 @@ class FileSteps:
             async with self.at_work.shown(request):
                 for kind, step in self.file_steps:
                     if any(each.kind == kind for each in request.updates):
-                        match await step(request, history):
-                            case Outbox() as outbox:
-                                return outbox
-                            case Request() as request:
-                                pass
-                            case nothing:
-                                _log_unless_none(step, nothing)
+                        answer = _read(step, await step(request, history), request)
+                        if isinstance(answer, Outbox):
+                            return answer
+                        request = answer
         except NotRead as refusal:
             log.info("file refused", reason=refusal.reason)
             key, file = f"files.refused_{refusal.reason}", request.last.file

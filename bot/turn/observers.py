@@ -73,7 +73,7 @@ class AgentRan:
 
     context: AgentContext  # as the run left it
     reply: str  # "" if it failed
-    failure: str  # the error as the log names it
+    error: BaseException | None  # that ended it
     seconds: float
     load_seconds: float = 0.0  # of these, for loading the context
 

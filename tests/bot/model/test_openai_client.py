@@ -22,7 +22,6 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
     reason_of,
-    summary,
 )
 from bot.model.openai_client import ModelClient, open_client, translate
 from bot.model.wire import EventReader, is_blind
@@ -200,39 +199,39 @@ def test_a_refusal_knows_which_parameter_the_server_names() -> None:
     [
         (
             ModelRefused("x", 401, "invalid_api_key"),
-            "ModelRefused 401 invalid_api_key; look at OPENAI_API_KEY",
+            "ModelRefused 401 invalid_api_key OPENAI_API_KEY",
         ),
         (
             ModelRefused("x", 404, "model_not_found"),
-            "ModelRefused 404 model_not_found; look at OPENAI_MODEL",
+            "ModelRefused 404 model_not_found OPENAI_MODEL",
         ),
-        (ModelRefused("x", 404), "ModelRefused 404; look at OPENAI_BASE_URL, OPENAI_MODEL"),
+        (ModelRefused("x", 404), "ModelRefused 404 OPENAI_BASE_URL, OPENAI_MODEL"),
         (
             ModelUnavailable("x", 429, "insufficient_quota"),
-            "ModelUnavailable 429 insufficient_quota; look at OPENAI_API_KEY",
+            "ModelUnavailable 429 insufficient_quota OPENAI_API_KEY",
         ),
         (ModelUnavailable("x", 503), "ModelUnavailable 503"),
         (
             ModelUnavailable("x", code="connection_refused"),
-            "ModelUnavailable connection_refused; look at OPENAI_BASE_URL",
+            "ModelUnavailable connection_refused OPENAI_BASE_URL",
         ),
-        (ModelUnavailable("x", code="dns"), "ModelUnavailable dns; look at OPENAI_BASE_URL"),
-        (NotAModel("x"), "NotAModel; look at OPENAI_BASE_URL"),
+        (ModelUnavailable("x", code="dns"), "ModelUnavailable dns OPENAI_BASE_URL"),
+        (NotAModel("x"), "NotAModel OPENAI_BASE_URL"),
         (ContentRefused(status=400), "ContentRefused 400 content_filter"),
-        (ContextTooLong("x", 400), "ContextTooLong 400; look at PROMPT_TOKENS"),
-        (AnswerUnreadable("x"), "AnswerUnreadable; look at OPENAI_MODEL"),
+        (ContextTooLong("x", 400), "ContextTooLong 400 PROMPT_TOKENS"),
+        (AnswerUnreadable("x"), "AnswerUnreadable OPENAI_MODEL"),
         (TimeoutError(), "TimeoutError"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_summary_of_an_error_is_one_line(error: Exception, told: str) -> None:
-    assert summary(error) == told
+def test_a_log_line_says_what_failed_and_where_to_look(error: Exception, told: str) -> None:
+    assert " ".join(map(str, reason_of(error).values())) == told
 
 
-def test_the_summary_of_an_error_is_that_of_its_model_error() -> None:
+def test_a_log_line_is_about_the_model_error_behind_an_error() -> None:
     error = EmbeddingsUnavailable("NotFoundError 404")
     error.__cause__ = ModelRefused("x", 404)
-    assert summary(error) == "ModelRefused 404; look at OPENAI_BASE_URL, OPENAI_MODEL"
+    assert reason_of(error)["look_at"] == "OPENAI_BASE_URL, OPENAI_MODEL"
     look_at = "OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"
     assert reason_of(error, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
 

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from bot.model.call import PromptMessage
+from bot.model.model_errors import ModelRefused
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.page_telegram import PageTelegram
@@ -99,7 +100,7 @@ async def ran(memory: Memory, number: int, *, uses_memory: bool = True) -> Agent
         pictures=(Picture(1, b"a picture", "image/png", 1, 1),),
         files=[OutgoingFile("a.txt", b"a file")],
     )
-    return AgentRan(context, "21", "", 0.5)
+    return AgentRan(context, "21", None, 0.5)
 
 
 def prompt(context: AgentContext) -> Prompt:
@@ -168,6 +169,15 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(
     for score in ("3.25", "2.50", "0.75", "yes"):
         assert f"<dd>{score}</dd>" in page
     assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
+
+
+async def test_a_turn_that_failed_says_why_and_which_setting_may_help(
+    site: Site, memory: Memory
+) -> None:
+    refused = ModelRefused("a secret", 404, "model_not_found")
+    site.inspector.observe(replace(await ran(memory, 1), reply="", error=refused))
+    why = "It failed: ModelRefused 404 model_not_found; look at OPENAI_MODEL."
+    assert why in await site.text()
 
 
 async def test_of_a_turn_only_what_the_page_shows_is_kept(site: Site, memory: Memory) -> None:

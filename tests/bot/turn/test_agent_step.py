@@ -71,14 +71,14 @@ async def test_an_observer_gets_a_run_as_it_is_at_its_end(watched: Watched) -> N
     assert await watched.answer(answer) == "It is 21."
     context = watched.ran.context
     assert (context.user_message, context.completed_steps) == (MESSAGE, [STEP])
-    assert (watched.ran.reply, watched.ran.failure) == ("It is 21.", "")
+    assert (watched.ran.reply, watched.ran.error) == ("It is 21.", None)
 
 
-async def test_an_observer_gets_the_name_of_an_error_that_is_raised(watched: Watched) -> None:
-    with pytest.raises(ConnectionError):
+async def test_an_observer_gets_an_error_that_is_raised(watched: Watched) -> None:
+    with pytest.raises(ConnectionError) as raised:
         await watched.answer(fail)
     assert watched.ran.context.completed_steps == [STEP]
-    assert (watched.ran.reply, watched.ran.failure) == ("", "ConnectionError")
+    assert (watched.ran.reply, watched.ran.error) == ("", raised.value)
 
 
 async def test_an_observer_gets_a_cancelled_run_and_it_stays_cancelled(watched: Watched) -> None:
@@ -94,4 +94,4 @@ async def test_an_observer_gets_a_cancelled_run_and_it_stays_cancelled(watched: 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert watched.ran.failure == "CancelledError"
+    assert isinstance(watched.ran.error, asyncio.CancelledError)

@@ -90,7 +90,7 @@ async def test_a_failed_call_shows_the_class_of_its_error_and_no_text(process: P
 async def test_a_prompt_is_kept_as_numbers(process: Process, memory: Memory) -> None:
     context = await AgentContext.get_or_create({"chat_id": 1001}, memory.histories, now=1)
     context.sizes = {"system": 5, "window": 6}
-    process.observe("7", AgentRan(context, "the words of a zebra", "", 1.5))
+    process.observe("7", AgentRan(context, "the words of a zebra", None, 1.5))
     [prompt] = process.report()["prompts"]
     assert (prompt["tokens"], prompt["seconds"]) == ({"system": 5, "window": 6}, 1.5)
     assert "zebra" not in str(prompt)
