@@ -15,7 +15,7 @@ from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
 from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
-from memory.store.store import JOBS, NamedLease, Store
+from memory.store.store import JOBS, NamedLease, Store, pages_of_scopes
 
 _RECORD_S = 7 * 86400
 _LEASE_MS = 30_000
@@ -180,9 +180,9 @@ class Jobs:
             return
         # A group that moved is found by either chat id and erased where it is stored.
         chat = await self.mailbox.resolve(Scope.of_chat(job.target))
-        for index in (*self.store.keys.conversations, *self.store.keys.scopes):
-            for tag in await self.store.client.call("ZRANGE", index, 0, -1):
-                if job.clears(scope := Scope(tag.decode()), chat.chat_id):
+        async for page in pages_of_scopes(self.store.client, self.store.keys):
+            for scope in page:
+                if job.clears(scope, chat.chat_id):
                     yield await self.mailbox.resolve(scope) if scope.is_conversation else scope, b""
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:

@@ -183,18 +183,13 @@ async def check_layout(client: RedisClient, keys: Keys) -> bool:
         )
     if stored == LAYOUT:
         return False
-    if stored or await count_scopes(client, keys):
+    indexes = (*keys.conversations, *keys.scopes)
+    if stored or any(await client.pipeline([("ZCARD", index) for index in indexes])):
         raise OtherLayout(
             f"the data has layout {stored or 1}, and this version reads layout {LAYOUT}: start "
             "a version of 23 November 2026 first, which changes it"
         )
     return True
-
-
-async def count_scopes(client: RedisClient, keys: Keys) -> int:
-    """Return how many scopes the indexes name."""
-    indexes = (*keys.conversations, *keys.scopes)
-    return sum(await client.pipeline([("ZCARD", index) for index in indexes]))
 
 
 async def stream_entries(

@@ -18,8 +18,8 @@ local function outcome(why, counts) return cjson.encode({outcome = why, counts =
 local receipt = wanted.receipt ~= '' and receipt_of(wanted.receipt)
 if receipt then return outcome('done', receipt) end
 local epoch, erasure = versions()
-local newest = redis.call('XREVRANGE', RECORDS, '+', '-', 'COUNT', 1)[1]
-local newest_id = newest and string.match(newest[1], '^%d+') or '0'
+local newest = last_of(RECORDS)
+local newest_id = newest and number_of(newest) or '0'
 if epoch ~= wanted.epoch or erasure ~= wanted.erasure or newest_id ~= wanted.newest then
   return outcome('stale')
 end
