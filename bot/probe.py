@@ -93,15 +93,14 @@ def server(state: ServerState) -> Row:
     needed = f"{state.product} {'.'.join(map(str, minimum))} or newer"
     if not state.is_redis:
         seen = "a server answers, but it is neither Redis nor Valkey"
-        return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
-    if state.version is None:
-        return Row(
-            "Redis", "unknown", f"answers, but does not report its version ({needed} is needed)"
-        )
-    seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms for a round trip"
-    if tuple(int(part) for part in state.version.split(".") if part.isdecimal()) < minimum:
-        return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
-    return Row("Redis", "ok", seen)
+    elif state.version is None:
+        seen = f"answers, but does not report its version ({needed} is needed)"
+        return Row("Redis", "unknown", seen)
+    else:
+        seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms for a round trip"
+        if tuple(int(part) for part in state.version.split(".") if part.isdecimal()) >= minimum:
+            return Row("Redis", "ok", seen)
+    return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
 
 
 def eviction(state: ServerState) -> Row:

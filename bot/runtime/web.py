@@ -262,10 +262,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read more; refuse headers that are too long before they end."""
         self._is_incomplete = True
-        for start in range(0, len(data), _PIECE_BYTES):
-            if self.transport.is_closing():
-                break
-            piece = data[start : start + _PIECE_BYTES]
+        while data and not self.transport.is_closing():
+            piece, data = data[:_PIECE_BYTES], data[_PIECE_BYTES:]
             self._overhead_bytes += len(piece)
             super().data_received(piece)
             if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
