@@ -27,7 +27,7 @@ async def shown(rig: Rig, message: Message, text: str) -> None:
 
 
 async def erase(
-    rig: Rig, person: Person, question: Message, receipt: str, /, by: str = ERASE, **counts: Any
+    rig: Rig, person: Person, question: Message, receipt: str, *, by: Any = ERASE, **counts: Any
 ) -> None:
     """Confirm an erasure and wait for the receipt with exactly these counts."""
     assert await press(rig, person, question, by) == ""

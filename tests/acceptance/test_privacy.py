@@ -223,7 +223,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     assert question.text == sentence("forget.message_ask")
     counts = {"messages": 3, "vectors": 3, "learned": 2}
     also = f"{sentence('buttons.erase_repeats')} (1)"
-    await erase(rig, anna, question, "forget.message_done", also, **counts)
+    await erase(rig, anna, question, "forget.message_done", by=also, **counts)
     stored = await rig.stored()
     words = [CANARY.encode(), b"I sail", b"Which animal"]
     assert [word in stored for word in words] == [False, True, True]
