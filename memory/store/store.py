@@ -217,7 +217,7 @@ async def stream_entries(
 async def pages_of_scopes(client: RedisClient, keys: Keys) -> AsyncIterator[Sequence[Scope]]:
     """Give all scopes of the indexes, one shard after the other.
 
-    Each shard is read at one moment. The cursor of a ZSCAN is worth nothing on another server, so
+    Each shard is read at one moment. The cursor of a ZSCAN means nothing on another server, so
     after a failover members would be missing.
     """
     for index in (*keys.conversations, *keys.scopes):

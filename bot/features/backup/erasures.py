@@ -139,17 +139,15 @@ async def read_journal(store: Store) -> Erasures:
     secrets = {name.decode(): each.decode() for name, each in stored.items()}
     secrets.pop(CURRENT, None)
     entries: dict[str, float] = {}
-    first, past = b"-inf", 0
-    # By time, because the cursor of a ZSCAN is worth nothing on the server that follows a failover.
-    # Many entries may have one time: `past` of those that have the time `first` are read already.
-    limits = "WITHSCORES", "LIMIT"
-    while page := await store.client.call(
-        *("ZRANGEBYSCORE", store.keys.erasures, first, "+inf", *limits, past, _PAGE)
-    ):
+    # By time: a cursor means nothing on another server, and a position nothing if entries move.
+    asked, first, is_more = ("ZRANGEBYSCORE", store.keys.erasures), "-inf", True
+    while is_more:
+        page = await store.client.call(*asked, first, "+inf", "WITHSCORES", "LIMIT", 0, _PAGE)
+        if is_more := len(page) == _PAGE:
+            last = page[-1][1]
+            page += await store.client.call(*asked, last, last, "WITHSCORES")
+            first = f"({last}"
         entries |= {entry.decode(): float(at) for entry, at in page}
-        last = page[-1][1]
-        past = sum(at == last for _, at in page) + (past if last == first else 0)
-        first = last
     return Erasures(secrets, entries)
 
 

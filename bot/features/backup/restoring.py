@@ -80,8 +80,7 @@ class Restoring:
         The journals of all files hold for all of them, and for the store from now on.
         """
         counts: Counter[Outcome] = Counter()
-        if not (await self._journal()).is_known():
-            raise _unknown("the journal of erasures in the store holds an entry")
+        await self._journal()  # may refuse, so it comes before anything is written
         # Who may come in and who may not. What was decided here stays.
         keys = [self._store.keys.access(part) for part in (*ACCESS_PARTS, "version")]
         await self._scripts["restore_access"](keys, contents.access)
@@ -137,6 +136,8 @@ class Restoring:
         mark = await journal_mark(self._store)
         if mark != self._mark:
             self._erasures, self._mark = await read_journal(self._store), mark
+            if not self._erasures.is_known():
+                raise _unknown("the journal of erasures in the store holds an entry")
         return self._erasures
 
     async def _put(
@@ -159,9 +160,9 @@ class Restoring:
         if journal is before or left_of(stored, journal, self._tail, now) == left:
             names = (*keys.scope(scope), *staged.values())
             outcome = (await self._scripts["restore_scope"](names, request)).decode()
-        if outcome in ("kept", "changed", "lost"):
+        if outcome != "restored":
             await client.call("UNLINK", *staged.values())
-        else:
+        if outcome in ("restored", "done"):
             await self._finish(scope, left)
         return outcome
 

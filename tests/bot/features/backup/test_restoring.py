@@ -224,9 +224,8 @@ async def test_a_decision_after_a_backup_or_in_the_middle_of_a_restore_stays(
     await empty.client.pipeline(removal(BOB))
     journal = await later_journal(empty, file)
     dying.then = partial(memory.client.pipeline, removal(ANN))
-    for calls in range(9):
+    for _ in dying.deaths():
         await memory.client.call("FLUSHALL")
-        dying.calls_left = calls
         await restore(Memory(dying, 42, tokens, None, OPTIONS), file, journal)
         members = Members(memory.store)
         await members.refresh()
