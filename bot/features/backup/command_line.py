@@ -92,8 +92,8 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
         return _refused(settings, error)
     if not contents.scopes:
         erasures, access = len(contents.journals.entries), len(contents.access)
-        applied = f"erasures applied: {erasures}, entries of the access list: {access}"
-        taken = applied if erasures or access else "nothing to restore"
+        noted = f"erasures noted: {erasures}, entries of the access list: {access}"
+        taken = noted if erasures or access else "nothing to restore"
         sys.stdout.write(f"{taken}; no conversation, person or namespace is in there\n")
         return NOTHING_THERE
     for outcome, sentence in _SENTENCES.items():
@@ -146,7 +146,7 @@ async def _restore(
 async def _on_one_server(client: RedisClient) -> AsyncIterator[None]:
     """Raise `BackupRefused` if Redis fails, or if it was restarted or replaced meanwhile.
 
-    A scan that goes on at another server may miss keys. What was restored last may be lost there.
+    Another server may lack what was restored last, and a scan that goes on there may miss keys.
     """
     try:
         before = await client.info("server")

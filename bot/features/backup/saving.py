@@ -23,7 +23,7 @@ from memory.erasure.jobs import Job
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
 from memory.store.commands import Command
-from memory.store.errors import StoreFull
+from memory.store.errors import StoreError
 from memory.store.journal import person_name
 from memory.store.keys import TAG_FIELD, Keys, Scope
 from memory.store.store import Scripts, Store, pages_of_scopes, stream_entries
@@ -192,8 +192,8 @@ class Saving:
 
     async def note_done(self) -> None:
         """Store when the last whole backup was made, for `python -m bot check`."""
-        now = await self._client.server_time()
-        with suppress(StoreFull):  # the file is whole; only `check` shows an older time
+        with suppress(StoreError):  # the file is whole; only `check` shows an older time
+            now = await self._client.server_time()
             await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
 
     async def _journal(self) -> Erasures:
@@ -236,7 +236,8 @@ class Saving:
                 asked += [("HMGET", names.meta, "epoch", "generation", "moved_from")]
                 # The epoch once more, because a worker may erase in between.
                 asked += [("HEXISTS", names.confirm, job.id), ("HGET", names.meta, "epoch")]
-            found = await self._client.pipeline(asked)
+            parts = (asked[first : first + 300] for first in range(0, len(asked), 300))
+            found = [each for part in parts for each in await self._client.pipeline(part)]
             answers = zip(meant, found[::3], found[1::3], found[2::3], strict=True)
             for (job, scope), (epoch, generation, is_alias), is_erased, later in answers:
                 if not is_alias:  # an alias holds nothing

@@ -59,7 +59,7 @@ def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(
 
 
 async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_with_what_to_do(
-    tmp_path: Path,
+    tmp_path: Path, tokens: TokenCounter
 ) -> None:
     """A scan that goes on at another server may miss keys, and the log spoke of the start."""
     with ValkeyServer(tmp_path) as server:
@@ -77,6 +77,7 @@ async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_wit
             await run(server.stop, server.start)
         with pytest.raises(BackupRefused, match="has failed, so run this again: SET"):
             await run(server.stop)
+        await Saving(Memory(client, 42, tokens, None, OPTIONS).store).note_done()
         await client.close()
 
 
