@@ -222,13 +222,16 @@ class TelegramChat(SendListeners):
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
         """Return whether a person owns or administers the group; a refusal means no."""
+        with suppress(*DECLINED):
+            try:
+                return await self._is_admin(chat_id, user_id)
+            except ChatMigrated as moved:
+                return await self._is_admin(moved.new_chat_id, user_id)
+        return False
+
+    async def _is_admin(self, chat_id: int, user_id: int) -> bool:
         asked = {"chat_id": chat_id, "user_id": user_id}
-        try:
-            status = await self.client.call("getChatMember", asked, lambda member: member["status"])
-        except ChatMigrated as moved:
-            return await self.is_group_admin(moved.new_chat_id, user_id)
-        except DECLINED:
-            return False
+        status = await self.client.call("getChatMember", asked, lambda member: member["status"])
         return status in _ADMIN_STATUS
 
     async def leave(self, chat_id: int) -> None:

@@ -138,8 +138,8 @@ class Deliverer:
 
         The first parts are edited into the messages that the outbox replaces. To edit one of these
         again does no harm. So it is deleted only after `QuestionErased`. A reply that `is_below` is
-        sent, and then these messages are deleted; to delete them again does no harm either. In a
-        group that has moved nothing is replaced, because their ids may be other messages there.
+        sent, and then these messages are deleted; to delete them again does no harm either. If the
+        group has moved, nothing is replaced: in the new group the ids may belong to other messages.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, first = outbox.to, InDoubt(outbox.to.chat_id), start
@@ -156,18 +156,15 @@ class Deliverer:
                 outcome, first = "unknown", outbox.rich_parts
             except (BadToken, Blocked, Refused) as error:  # the plain parts show which it is
                 log.info("rich message refused", reason=type(error).__name__)
-        for number in range(first, len(outbox.parts)):
+        for number, part in enumerate(outbox.parts[first:], first):
             marking = partial(mark, number, sent)
             if number > start:
                 await self.guard(in_doubt, marking)
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
-            has_moved = to.chat_id != outbox.to.chat_id
-            former = 0 if has_moved or number >= len(formers) else formers[number]
+            former = formers[number] if number < len(formers) else 0
             try:
-                sent_id, to = await self._send(
-                    to, outbox.parts[number], marking, former, requesting
-                )
+                sent_id, to = await self._send(to, part, marking, former, requesting)
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
                 return Delivery("undeliverable", sent, InDoubt(to.chat_id))
@@ -175,9 +172,10 @@ class Deliverer:
                 log.warning("delivery unknown", part=number, reason=str(error))
                 outcome, in_doubt = "unknown", InDoubt(to.chat_id)
                 continue
+            formers = formers if to.chat_id == outbox.to.chat_id else ()
             if sent_id:
                 sent = (*sent, sent_id)
-            in_doubt = InDoubt(to.chat_id, sent_id, bool(former) and sent_id == former)
+            in_doubt = InDoubt(to.chat_id, sent_id, sent_id in formers)
         left_over = outbox.replaces[0 if outbox.is_below else len(outbox.parts) :]
         for each in left_over if to.chat_id == outbox.to.chat_id else ():
             await self._delete(to.chat_id, each)

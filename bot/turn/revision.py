@@ -51,8 +51,8 @@ class RevisionStep:
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return None if the message is to be answered; raise `LeaseLost` if its turn begins again.
 
-        A message that changes only what is remembered gets an outbox without parts, or with what it
-        did not change.
+        A message that changes only what is remembered gets an outbox that is empty, or says what
+        the edit did not change.
         """
         last = request.last
         if not request.uses_memory:  # the history is neither read nor changed
@@ -85,8 +85,8 @@ class RevisionStep:
         if replaced.question or not found:
             return _nothing_said(request)
         is_newest = _is_answered_again(found[0], last, history)
-        told = await self.quota.answer(request, history) if is_newest else None
-        return told or await self._unchanged(request, history, found[0])
+        refusal = await self.quota.answer(request, history) if is_newest else None
+        return refusal or await self._unchanged(request, history, found[0])
 
     async def _edit(self, request: Request, history: ChatHistory) -> Outbox:
         """Have the newest question answered again, or give an older message its new text.
@@ -99,10 +99,9 @@ class RevisionStep:
             return _nothing_said(request)
         question = found[0]
         is_of_then = abs(question.sent_at - edit.sent_at) < MAX_DIFFERENCE_S
-        if question.sender_id != edit.sender.id or not is_of_then:
-            return _nothing_said(request)
         edited = with_edit(question, edit)
-        if edited.text == question.text:
+        is_own = question.sender_id == edit.sender.id
+        if not is_own or not is_of_then or edited.text == question.text:
             return _nothing_said(request)
         is_due = _is_answered_again(question, edit, history)
         if is_due and not await self.quota.answer(request, history):
@@ -138,8 +137,7 @@ class RevisionStep:
         if question is None or question.seq in history.hidden:  # a deleted fact would come back
             return None
         if not await may_change(asker_of(request.last, self.chat), [question.sender_id]):
-            is_anonymous = request.last.is_anonymous_admin
-            key = "error.anonymous_admin" if is_anonymous else "retry.not_yours"
+            key = "error.anonymous_admin" if request.last.is_anonymous_admin else "retry.not_yours"
             return notice(request, self.sentences, key)
         if refusal := await self.quota.answer(request, history):
             return refusal
@@ -157,10 +155,9 @@ class RevisionStep:
         if not about or not found or any(each.role == "assistant" for each in found):
             return _nothing_said(request)
         await history.fill()
-        exchange = _exchange_of(found[0], history)
         if refusal := await self.quota.answer(request, history):
             return refusal
-        await self._answer_again(request, here, exchange)
+        await self._answer_again(request, here, _exchange_of(found[0], history))
         return _nothing_said(request)
 
     async def _answer_again(
@@ -173,9 +170,8 @@ class RevisionStep:
         last, nonce = request.last, ""
         answers = (each for each in exchange if each.role == "assistant")
         answer_ids = tuple(id_ for each in answers for id_ in each.message_ids)
-        if last.kind == "command":
-            # In a supergroup the ids begin again, so a higher one is of the group before.
-            answer_ids = tuple(id_ for id_ in answer_ids if id_ < last.message_id)
+        if last.kind == "command" and here.chat_id != last.chat_id:
+            answer_ids = ()  # the group has moved: there the ids may belong to other messages
         if last.kind == "again":  # the notice with the button takes the place of the answer
             answer_ids, nonce = (last.message_id,), last.text
         question = tuple(
@@ -188,13 +184,9 @@ class RevisionStep:
         cuts = await self.memory.forgetting.read_cuts(here, question)
         if cuts is None:
             return
-        if sender.id != newest.sender_id:
-            sender = Sender(
-                newest.sender_id,
-                newest.sender_name,
-                language=sender.language,
-                is_person=newest.sender_id > 0,
-            )
+        asker, name = newest.sender_id, newest.sender_name
+        if sender.id != asker:
+            sender = Sender(asker, name, language=sender.language, is_person=asker > 0)
         asked = replace(
             last,
             message_id=newest.message_ids[-1],

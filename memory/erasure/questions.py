@@ -59,8 +59,9 @@ class Questions:
     async def withdraw(self, conversation: Scope, nonce: str, presser: int) -> bool:
         """Withdraw a question; return False if it was answered already.
 
-        A confirmed erasure has begun and cannot be withdrawn. A question that is gone counts as
-        withdrawn. Raise `NotConfirmed` for a question that somebody else was asked.
+        A confirmed erasure has begun and cannot be withdrawn. A job that the same person confirmed
+        at the same moment may still start. A question that is gone counts as withdrawn. Raise
+        `NotConfirmed` for a question that somebody else was asked.
         """
         if await self.store.client.call("EXISTS", self.store.keys.job(nonce)):
             return False

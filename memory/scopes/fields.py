@@ -60,17 +60,21 @@ class Field:
     def _stored(self) -> str:
         if self.NEEDS and not getattr(self, self.NEEDS):
             return ""
-        values = [getattr(self, e.name) for e in fields(self) if e.name != self.KEY]  # type: ignore[arg-type]
+        values = [getattr(self, name) for name in _types(type(self)) if name != self.KEY]
         return "|".join(map(_text, values)) if values else "1"
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
-        types: dict[str, Any] = {each.name: each.type for each in fields(cls)}  # type: ignore[arg-type]
+        types = _types(cls)
         names = [name for name in types if name != cls.KEY]
         values = dict(zip(names, stored.split("|", len(names) - 1), strict=False))
         if cls.KEY:
             values[cls.KEY] = key
         return cls(**{name: _value(types[name], stored) for name, stored in values.items()})
+
+
+def _types(kind: Any) -> dict[str, Any]:
+    return {each.name: each.type for each in fields(kind)}
 
 
 def _text(value: object) -> str:

@@ -311,6 +311,7 @@ class Scopes:
         entries = [*map(written, (*revision.instead, *revision.added))]
         contents: list[Arg] = [content for _, content in entries]
         numbered = [(kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT)]
+        ids = [new.id for new in revision.instead]
         known = ((scope_memory.record(new.id), new) for new in revision.instead)
         reworded = [new.id for old, new in known if old and old.embedded_text != new.embedded_text]
         wanted = {
@@ -322,9 +323,9 @@ class Scopes:
             "known": scope_memory.fields,
             "messages": list(revision.messages),
             "records": list(revision.records),
-            "instead": [(new.id, *at) for new, at in zip(revision.instead, numbered, strict=False)],
+            "instead": [(id_, *at) for id_, at in zip(ids, numbered[: len(ids)], strict=True)],
             "reworded": reworded,  # their vectors must go
-            "added": numbered[len(revision.instead) :],
+            "added": numbered[len(ids) :],
             "fields": new_values(revision),
         }
         if message := revision.rewritten:

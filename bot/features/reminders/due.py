@@ -69,12 +69,10 @@ class DueReminders:
         say, part = self._sentences.say, Part(f"{SIGN}{item.text}")
         if not item.is_open:
             part = say(item.language, "reminders.unanswered", text=item.text)[-1]
-        elif item.sends:
-            [below] = say(item.language, "reminders.repeated")
-            [part] = with_line((part,), below)
-        elif self._reminders.now() - item.due > _LATE_S:
+        elif item.sends or self._reminders.now() - item.due > _LATE_S:
             moment = self._sentences.local(item.language, item.due, item.zone)
-            [below] = say(item.language, "reminders.late", **moment)
+            key = "reminders.repeated" if item.sends else "reminders.late"
+            [below] = say(item.language, key, **moment)
             [part] = with_line((part,), below)
         return Outbox(Destination(item.chat_id, item.topic_id, item.message_id), (part,))
 

@@ -34,9 +34,9 @@ _ACCENTS = frozenset(map(chr, (*range(0x300, 0x370), *range(0x591, 0x5C8), *rang
 _SAME_LETTERS = str.maketrans("يىكة", "ییکه", "'’ʻʼ‘`ـ\u200c")
 AMBIGUOUS = frozenset(
     ("cordoba", "georgia", "granada", "merida", "petersburg", "salvador", "san juan", "est", "mst")
-) | {"localtime"}
-"""Names in CLDR or of a zone that larger places elsewhere have, too, and a machine's own name for
-its zone. So the model is asked."""
+) | {"localtime", "factory"}
+"""Names in CLDR or of a zone that larger places elsewhere have, too, and zones of machines without
+a place. So the model is asked."""
 _PLACES = Path(__file__).with_name("places.txt")
 _TIMEOUT_S = 20.0
 _QUESTION = """\

@@ -4,9 +4,9 @@
 local request = cjson.decode(ARGV[1])
 local epoch, erasure = versions()
 if epoch ~= request.epoch or erasure ~= request.erasure then return {'refused'} end
-local before = redis.call('HGET', META, 'next_seq') or number_on() or 0
+local newest = redis.call('HGET', META, 'next_seq') or number_on() or 0
 local exchange = request.exchange or redis.call('HINCRBY', META, 'exchanges', 1)
-local first, newest = append(request.messages, exchange, tonumber(before))
-redis.call('HSET', META, 'next_seq', whole(newest))
+local first, last = append(request.messages, exchange, tonumber(newest))
+redis.call('HSET', META, 'next_seq', whole(last))
 touch(request.ttl_s, {LOG})
 return {'appended', tonumber(exchange), first}

@@ -1,6 +1,7 @@
 -- Reads the next messages of a conversation and the next vectors, oldest first.
 -- Keys: meta, log, vec
--- ARGV[1], a JSON object: the newest `message` and `vector` that the caller has, 0 for none, and `max` of each stream.
+-- ARGV[1], a JSON object: `message` and `vector`: the newest that the caller has, 0 for none; `max`: how many
+-- entries of each stream to read.
 -- Answers a list: what META says of them, in the order below; the messages; the vectors.
 local request = cjson.decode(ARGV[1])
 local function newer(stream, known)

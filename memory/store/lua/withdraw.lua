@@ -1,7 +1,7 @@
 -- Uses: scope
 -- Keys: meta, confirm
 -- ARGV[1], a JSON object: `nonce` of the question; `begun`, where the first of two steps of an erasure keeps its receipt;
--- `person` who does not want it any more.
+-- `person`, who pressed cancel.
 -- Withdraws a question that waits. Answers 'withdrawn', also for one that is gone; 'answered' if the answer came before;
 -- 'not_yours' if somebody else was asked.
 local request = cjson.decode(ARGV[1])

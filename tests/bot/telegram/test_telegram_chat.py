@@ -157,6 +157,8 @@ async def test_owners_and_administrators_are_admins(chat: TelegramChat, api: Scr
     api.script(moved, ok({"status": "creator", "user": USER}))
     assert await chat.is_group_admin(-100, 7)
     assert api.calls[-1].parameters["chat_id"] == "-1009"
+    api.script(moved, moved, ok({"status": "creator", "user": USER}))
+    assert await chat.is_group_admin(-100, 7) is False
 
 
 @pytest.mark.parametrize(

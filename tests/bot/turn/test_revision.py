@@ -144,7 +144,7 @@ async def test_a_retry_in_a_new_supergroup_deletes_no_message_with_an_id_of_the_
 ) -> None:
     await tell(memory, words())
     revising = Revising(memory)
-    assert await revising(replace(RETRY, message_id=3), 9) is None
+    assert await revising(replace(RETRY, chat_id=-1009), 9) is None
     assert (revising.request.message.text, revising.request.replaces) == ("old words", ())
 
 
@@ -198,6 +198,11 @@ async def test_a_person_is_told_what_their_edit_does_not_change(
     parts = SENTENCES.say("de", said) if said else ()
     assert await Revising(memory)(EDIT, 9) == replace(SILENCE, parts=parts)
     assert (await texts(memory))[:2] == ["new words", "yes"]
+    for number in range(6):  # more than a member's share of a group
+        await memory.quotas.admit_in_group(HERE.chat_id, ANN, str(number), "message")
+    in_group = replace(EDIT, text="newer", is_group=True)
+    silence = replace(SILENCE, to=replace(SILENCE.to, reply_to=11))
+    assert await Revising(memory)(in_group, 10) == silence
 
 
 async def test_a_button_asks_once_however_often_it_is_pressed(memory: Memory) -> None:

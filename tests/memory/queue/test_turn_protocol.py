@@ -183,7 +183,7 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: M
 
     assert await refusals() == [Superseded, LeaseLost, LeaseLost]
     said, answer = exchange_of(successor)
-    answer = replace(answer, message_ids=(100, 102))
+    said, answer = replace(said, message_ids=(101,)), replace(answer, message_ids=(100, 102))
     await memory.turns.commit(successor, [said, answer], Cursor())
     assert await refusals() == [Superseded, Superseded, LeaseLost]
     # Something else was erased since: the history still says which messages show the answer.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.features.reminders.time_zone import find_zone, zone_of_shared
+from bot.features.reminders.time_zone import AMBIGUOUS, find_zone, zone_of_shared
 from memory.work.item import UnusableTime, WorkItem, due_at, has_offset, next_due
 
 
@@ -97,7 +97,8 @@ def test_whatever_a_model_writes_is_a_time_or_an_error_that_says_so(text: str) -
 def test_a_zone_is_found_by_its_name_a_city_or_a_place() -> None:
     berlin = "Europe/Berlin"
     zones = {berlin: berlin, " berlin ": berlin, "New York": "America/New_York"}
-    zones |= {"35.7, 51.4": "Asia/Tehran", "utc": "UTC", "91, 0": "", "../UTC": "", "localtime": ""}
+    zones |= {"35.7, 51.4": "Asia/Tehran", "utc": "UTC", "91, 0": "", "../UTC": "", "Factory": ""}
     assert {name: find_zone(name) for name in zones} == zones
+    assert "localtime" in AMBIGUOUS
     assert zone_of_shared("📍 52.5200, 13.4050 (±20 m)") == berlin
     assert zone_of_shared("I am at 52.5200, 13.4050") == ""

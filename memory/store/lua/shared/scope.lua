@@ -33,10 +33,11 @@ local function refused(step, epoch, erasure)
   return redis.call('GET', LEASE) ~= step.token or epoch ~= step.epoch or erasure ~= step.erasure
 end
 
--- Returns whether one of the newest messages of the history is shown by this message of the chat.
+-- Returns whether the history names this Telegram message as a part of one of the answers among its newest 100 messages.
 local function counts_in_history(message_id)
   for _, entry in ipairs(redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', 100)) do
-    if string.find(',' .. entry[2][14] .. ',', ',' .. message_id .. ',', 1, true) then return true end
+    local role, ids = entry[2][4], ',' .. entry[2][14] .. ','
+    if string.sub(role, 1, 9) == 'assistant' and string.find(ids, ',' .. message_id .. ',', 1, true) then return true end
   end
   return false
 end
