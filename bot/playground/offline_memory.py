@@ -36,7 +36,7 @@ _MAX_READ, _MAX_FACTS = 1_000, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class _Said:
     """A message in the input of an internal call."""
 
     number: int
@@ -54,9 +54,9 @@ class OfflineInternalModel:
         lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"id":'))
         known = {line["id"]: line["fact"] for line in lines if "fact" in line}
         parts: dict[str, object] = {
-            "running_state": _state(said_in(content, "running_state")),
-            "facts": {"facts": _facts(said_in(content, "facts"), known)},
-            "synopses": _synopsis(said_in(content, "synopses")),
+            "running_state": _state(_said_in(content, "running_state")),
+            "facts": {"facts": _facts(_said_in(content, "facts"), known)},
+            "synopses": _synopsis(_said_in(content, "synopses")),
         }
         return {name: part if name in asked else None for name, part in parts.items()}
 
@@ -66,28 +66,30 @@ class OfflineInternalModel:
         return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)
 
 
-def said_in(content: str, part: str) -> list[Said]:
+def _said_in(content: str, part: str) -> list[_Said]:
     """Return the messages of an input that one part learns from, oldest first."""
     ranges = {name: (int(first), int(last)) for name, first, last in _RANGE.findall(content)}
     first, last = ranges.get(part, (0, sys.maxsize))
     lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"n":'))
     return [
-        Said(line["n"], line["who"] != "assistant", line["said"], line.get("untrusted", False))
+        _Said(line["n"], line["who"] != "assistant", line["said"], line.get("untrusted", False))
         for line in lines
         if first <= line["n"] <= last
     ]
 
 
-def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]]:
+def _facts(said: list[_Said], known: Mapping[int, str]) -> list[dict[str, object]]:
     """Return what people said about themselves; what is corrected is replaced."""
     own = (each for each in said if each.by_person and not each.is_untrusted)
     told = [replace(each, text=fact) for each in own for fact in told_in(each.text)]
     facts = []
     for at, each in enumerate(told):
-        fact = fact_part(each.text, each.number, changes=bool(SAID["changes"].search(each.text)))
-        fact["replaces"] = next((n for n, old in known.items() if corrects(each.text, old)), None)
-        if not any(corrects(later.text, each.text) for later in told[at + 1 :]):
-            facts.append(fact)
+        if any(corrects(later.text, each.text) for later in told[at + 1 :]):
+            continue
+        replaces = next((n for n, old in known.items() if corrects(each.text, old)), None)
+        lasts = "changes" if SAID["changes"].search(each.text) else "always"
+        part = {"text": each.text, "message": each.number, "replaces": replaces, "lasts": lasts}
+        facts.append(part | {"repeats": None})
     return facts
 
 
@@ -124,13 +126,7 @@ def kept_in(text: str) -> str:
     return kept if len(kept) <= _MAX_CHARS else ""
 
 
-def fact_part(text: str, message: int, *, changes: bool) -> dict[str, object]:
-    """Return a fact as the model of internal calls writes it."""
-    lasts = "changes" if changes else "always"
-    return {"text": text, "message": message, "replaces": None, "repeats": None, "lasts": lasts}
-
-
-def _state(said: list[Said]) -> dict[str, object]:
+def _state(said: list[_Said]) -> dict[str, object]:
     by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
     questions = [
         asked.text[:_MAX_CHARS]
@@ -153,25 +149,19 @@ def _asks(text: str) -> bool:
     return bool(_QUESTION.search(text) or SAID["remember"].search(text)) or tells_nothing(text)
 
 
-def _is_open(asked: str, answer: str, since: list[Said]) -> bool:
+def _is_open(asked: str, answer: str, since: list[_Said]) -> bool:
     """Return whether a question got no answer, and nobody has told the answer since."""
     unknown = (says[name] in answer for says in SAYS.values() for name in ("unknown", "nothing"))
     told = [Remembered("said", "", each.text) for each in since if each.by_person]
     return any(unknown) and not Quotes(asked, told).sure
 
 
-def _synopsis(said: list[Said]) -> dict[str, object]:
+def _synopsis(said: list[_Said]) -> dict[str, object]:
     by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
     answers = [each.text[:_MAX_CHARS] for each in said if not each.by_person]
     wish, result = next(iter(by_people), None), next(reversed(answers), None)
-    return synopsis_part(wish, f"Answered {len(answers)} times", result)
-
-
-def synopsis_part(
-    wish: str | None = None, actions: str | None = None, result: str | None = None
-) -> dict[str, object]:
-    """Return a synopsis as the model of internal calls writes it; None says nothing."""
     unknown = dict.fromkeys(("behaviour", "emotions", "preferences", "reasoning"))
+    actions = f"Answered {len(answers)} times"
     return {"likely_request": wish, "actions": actions, "result": result, **unknown}
 
 

@@ -10,7 +10,6 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from secrets import token_urlsafe
 from threading import Thread
@@ -27,7 +26,6 @@ from bot.playground.offline_memory import OfflineInternalModel, OfflineServer
 from bot.playground.offline_model import OfflineChatModel
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import ADMIN_ID, BOT, Scene
-from bot.playground.year import Year, YearModel
 from bot.runtime.process import run_until_signal
 from bot.runtime.web import WebServer
 from config.settings import Settings
@@ -89,8 +87,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         stack.push_async_callback(end_tasks, [stop])
         while not stopping.is_set():
             page.has_key.clear()
-            known = partial(_knowing_the_year, models, page.filler.year)
-            outside = Outside(known, telegram.open, inspector.observe)
+            outside = Outside(models, telegram.open, inspector.observe)
             await App(here, redis, outside=outside).run(page.has_key)
             page.answered_by(with_model)
             pasted = {"openai_api_key": SecretStr(page.key), "openai_model": settings.openai_model}
@@ -120,11 +117,3 @@ async def offline_models(
     """
     chat = OfflineChatModel(writers=lambda: [person.name for person in scene.people])
     yield Models([chat], OfflineInternalModel(), None, (), sounds, hears=False)
-
-
-@asynccontextmanager
-async def _knowing_the_year(
-    models: OpenModels, year: Year, settings: Settings, observers: Sequence[ModelObserver]
-) -> AsyncIterator[Models]:
-    async with models(settings, observers) as found:
-        yield replace(found, internal=YearModel(year, found.internal))

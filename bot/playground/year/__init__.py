@@ -6,28 +6,32 @@
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-import orjson
 import structlog
 
 from bot.playground.inspector import Inspector
-from bot.playground.offline_memory import fact_part, said_in, synopsis_part
 from bot.playground.scene import PageChat
+from memory.behaviors.synopses import Synopses
+from memory.behaviors.user_facts import UserFacts
 from memory.documents import Library, Origin, Section, passages
-from memory.learning.progress import LearnerBusy
+from memory.learning.progress import LearnerBusy, learner_in
 from memory.memory import Memory
 from memory.message import Message, Role
-from memory.scopes.changes import NotWritten
+from memory.scopes.changes import NotWritten, Write
+from memory.scopes.entries import Fact, Synopsis
+from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.scopes.history import ChatHistory
+from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
-from memory.text.internal_model import AnswerShape, InternalModel, InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -36,10 +40,10 @@ _DOCUMENT = _FOLDER / "allotment.md"
 _HEADING = re.compile(r"^(?=#)", re.MULTILINE)
 _LAST_DAY = (11, 22)
 """Month and day of the last message, so that the seasons in the talk are those of its dates."""
+_UNSAID = ("", "", "", "")
+"""How people behaved, what they felt and prefer, and why the bot answered so."""
 _CHANGING = ("Lives in", "Works as", "Leads the")
 """Facts that begin so are of a kind that changes."""
-_SESSIONS_A_BATCH = 10
-"""Sessions stored before they are learned; one internal call learns at most eight facts."""
 
 
 @dataclass(slots=True)
@@ -48,19 +52,14 @@ class Year:
 
     `sessions` are lists of messages, oldest first. `facts` are listed by the message that they rest
     on, `synopses` (wish, what was done, result) by the first message of their session. `state` is
-    the running state at the end.
+    the running state at the end, as JSON.
     """
 
     sessions: list[list[Message]] = field(default_factory=list)
     facts: dict[str, list[str]] = field(default_factory=dict)
     synopses: dict[str, list[str]] = field(default_factory=dict)
     questions: list[str] = field(default_factory=list)
-    state: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def lines(self) -> list[Message]:
-        """All messages, oldest first."""
-        return [line for session in self.sessions for line in session]
+    state: str = ""
 
 
 def read_year(now: datetime) -> Year:
@@ -90,43 +89,8 @@ def read_year(now: datetime) -> Year:
             case "?":
                 year.questions.append(text)
             case "*":
-                year.state = orjson.loads(text)
+                year.state = text
     return year
-
-
-class YearModel:
-    """The internal model that knows what is to be learned from the made-up year.
-
-    Inputs with other messages go to `model`, so that a year costs no internal calls.
-    """
-
-    def __init__(self, year: Year, model: InternalModel) -> None:
-        self._year = year
-        self._model = model
-        self._texts = {line.text for line in year.lines}
-
-    async def fill(
-        self, instructions: str, content: str, shape: AnswerShape
-    ) -> Mapping[str, object]:
-        """Return the parts of the year's messages; raise `InternalModelUnavailable`."""
-        facts, synopses = said_in(content, "facts"), said_in(content, "synopses")
-        if not all(each.text in self._texts for each in (*facts, *synopses)):
-            return await self._model.fill(instructions, content, shape)
-        learned = [
-            fact_part(fact, each.number, changes=fact.startswith(_CHANGING))
-            for each in facts
-            for fact in self._year.facts.get(each.text, [])
-        ]
-        synopsis = self._year.synopses.get(synopses[0].text, []) if synopses else []
-        return {
-            "running_state": self._year.state,
-            "facts": {"facts": learned},
-            "synopses": synopsis_part(*synopsis),
-        }
-
-    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
-        """Return prose by the model behind; raise `InternalModelUnavailable`."""
-        return await self._model.write(instructions, content, max_tokens)
 
 
 class YearFiller:
@@ -176,13 +140,13 @@ class YearFiller:
         self._inspector.telegram.note_change()
 
     async def _store(self, memory: Memory, place: PageChat) -> None:
-        """Store the year and learn from it.
+        """Store the year and what was learned from it; raise `StoreError`.
 
-        Raise `StoreError`. If a model gives no answer, learning goes on later, as after a turn.
+        Nothing is left to be learned, so a year costs no internal calls.
         """
         began, here = time.monotonic(), place.conversation
         history = await ChatHistory.read(memory.histories, here)
-        for number, session in enumerate(self.year.sessions):
+        for session in self.year.sessions:
             for line in session:
                 if line.role == "user":
                     await history.append_user_message(
@@ -190,19 +154,43 @@ class YearFiller:
                     )
                 else:
                     await history.append_assistant_message(line.text, line.sent_at)
-            if number % _SESSIONS_A_BATCH == 0:
-                await _learn(memory, here)
-                self._report(len(history.messages))
+            self._report(len(history.messages))
+        await self._store_learned(memory.scopes, here, history.messages)
         texts = _HEADING.split(_DOCUMENT.read_text("utf-8"))
         sections = [Section(text, text.partition("\n")[0].strip("# ")) for text in texts]
         origin = Origin(_DOCUMENT.name, nbytes=_DOCUMENT.stat().st_size, sender_id=here.chat_id)
         await Library(memory.scopes).put(
             await memory.scopes.read(here), origin, passages(sections, memory.tokens)
         )
-        await _learn(memory, here)
+        # With a model of embeddings, all of it gets its vectors; else they come after a turn.
+        with suppress(LearnerBusy, EmbeddingsUnavailable, InternalModelUnavailable):
+            await memory.learn(here)
         log.info("year filled in", messages=len(history.messages), seconds=time.monotonic() - began)
 
-
-async def _learn(memory: Memory, here: Scope) -> None:
-    with suppress(LearnerBusy, EmbeddingsUnavailable, InternalModelUnavailable):
-        await memory.learn(here)
+    async def _store_learned(
+        self, scopes: Scopes, conversation: Scope, messages: Sequence[Message]
+    ) -> None:
+        here, person = await scopes.read(conversation), await scopes.read(conversation.facts_scope)
+        said = {message.text: message for message in messages}
+        facts = [
+            Fact(0, text, (source,), on.sent_at, changes=text.startswith(_CHANGING))
+            for on, texts in ((said[each], texts) for each, texts in self.year.facts.items())
+            for source in [Source(conversation.tag, on.seq, here.source_epoch, on.sender_id)]
+            for text in texts
+        ]
+        synopses = []
+        for session in self.year.sessions:
+            if summed_up := self.year.synopses.get(session[0].text):
+                first, last = said[session[0].text], said[session[-1].text]
+                span = first.sent_at, last.sent_at, first.seq, last.seq
+                wish, done, result = summed_up
+                synopses.append(Synopsis(0, wish, done, result, *_UNSAID, *span, conversation.tag))
+        newest = messages[-1].seq
+        learner = learner_in(person.scope, UserFacts.name, here)
+        learned = [Watermark(each, newest) for each in (STATE_LEARNER, Synopses.name)]
+        await scopes.write_all(
+            {
+                person: Write(facts, [Watermark(learner, newest)], learned_from=here),
+                here: Write(synopses, [State(self.year.state), *learned]),
+            }
+        )

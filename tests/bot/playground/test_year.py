@@ -17,7 +17,7 @@ from bot.playground.offline_memory import OfflineInternalModel, OfflineServer
 from bot.playground.offline_model import OfflineChatModel
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, Scene
-from bot.playground.year import YearFiller, YearModel
+from bot.playground.year import YearFiller
 from memory.store.embedded import EmbeddedValkey
 from tests.settings import Settings
 
@@ -34,8 +34,8 @@ async def maya(folder: Path) -> AsyncIterator[tuple[Ask, YearFiller]]:
 
     @asynccontextmanager
     async def models(*_: object) -> AsyncIterator[Models]:
-        internal = YearModel(filler.year, OfflineInternalModel())
-        yield Models([OfflineChatModel(0, 0)], internal, None, (), OfflineServer())
+        chat = OfflineChatModel(0, 0)
+        yield Models([chat], OfflineInternalModel(), None, (), OfflineServer())
 
     scene = Scene(folder / "scene.json")
     telegram = PageTelegram(scene)
