@@ -196,7 +196,8 @@ class InspectorPage:
         return back_to(self.filler.start())
 
     async def _erase_year(self, _: Request) -> Response:
-        await self.filler.erase()
+        await self.filler.stop()
+        await self._inspector.remove_guest()
         return back_to(self._scene.place(""))
 
     async def _add_person(self, request: Request) -> Response:

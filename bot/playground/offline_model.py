@@ -338,7 +338,7 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
     wanted = dict.fromkeys(readable(meanings(asked), said).values())
     wanted.pop(NUMBER, None)
     time = _period(asked)
-    is_sure = not time and Quotes(asked, memories).is_sure
+    is_sure = not time and Quotes(asked, memories).sure
     if asked == question.text and (not wanted or is_sure):
         return
     language = spoken_in([" ".join(said)])

@@ -128,7 +128,7 @@ def remembered(section: str) -> list[Remembered]:
 
 
 class Quotes:
-    """What answers a question, best first; `is_sure` if nothing better need be looked for."""
+    """What answers a question, best first; in `sure` if nothing better need be looked for."""
 
     def __init__(self, question: str, memories: Sequence[Remembered]) -> None:
         self._question = question
@@ -146,22 +146,18 @@ class Quotes:
         ranked = sorted(scores, key=lambda each: -scores[each])
         best = scores[ranked[0]] if ranked else 0
         known = self._known[ranked[0]] if ranked else {}
-        self.is_sure = best >= _SURE and any(w in known for w in self._wanted if w != NUMBER)
+        is_sure = best >= _SURE and any(w in known for w in self._wanted if w != NUMBER)
         least = max(_MIN_SHARE, _CLOSE * best)
         found: dict[str, Remembered] = {}
         for each in ranked:
             if scores[each] >= least:
                 found.setdefault(each.text, each)
         self._found = [*found.values()][:_MAX_QUOTES]
-
-    @property
-    def sure(self) -> list[Remembered]:
-        """The answers, if `is_sure`."""
-        return self._found if self.is_sure else []
+        self.sure = self._found if is_sure else []
 
     def lines(self, language: str) -> Iterator[str]:
         """Yield the quotes (see `quoted`)."""
-        return quoted(self._found, language, self._tells, is_whole=self.is_sure)
+        return quoted(self._found, language, self._tells, is_whole=bool(self.sure))
 
     def _score(self, memory: Remembered) -> float:
         """Return the share of the question that a memory has, with what speaks for it besides."""

@@ -111,11 +111,6 @@ class YearFiller:
         self._task = asyncio.create_task(self._fill(place))
         return place
 
-    async def erase(self) -> None:
-        """Erase the year and take the guest off the page; raise `StoreError`."""
-        await self.stop()
-        await self._inspector.remove_guest()
-
     async def stop(self) -> None:
         """Stop filling, if it still runs."""
         if self._task is not None:
