@@ -191,19 +191,17 @@ class ProcessReports:
 
     def __init__(self, store: Store, watched: asyncio.Event) -> None:
         self.process = f"{socket.gethostname()[:24]}-{os.getpid()}-{token_hex(2)}"
-        self._client = store.client
-        self._keys = store.keys
-        self._reporters = self._keys.prefix + "reporters"
-        self._note = store.note
+        self._store = store
+        self._reporters = store.keys.prefix + "reporters"
         self._watched = watched
 
     def key(self, process: str) -> str:
         """Name the report of one process."""
-        return f"{self._keys.prefix}report:{process}"
+        return f"{self._store.keys.prefix}report:{process}"
 
     async def watch(self) -> None:
         """Have every process report for the next seconds."""
-        await self._note(WATCHED)
+        await self._store.note(WATCHED)
         self._watched.set()
 
     async def keep_writing(self, report: Callable[[], bytes]) -> NoReturn:
@@ -225,7 +223,7 @@ class ProcessReports:
         if len(report) > MAX_REPORT_BYTES:
             log.warning("report too long", nbytes=len(report))
             return
-        await self._client.pipeline(
+        await self._store.client.pipeline(
             [
                 ("SET", self.key(self.process), report, "PX", _EXPIRES_MS),
                 ("SADD", self._reporters, self.process),
@@ -235,11 +233,11 @@ class ProcessReports:
 
     async def read(self) -> list[bytes]:
         """Return the reports of the processes that live, in the order of their names."""
-        names = await self._client.call("SMEMBERS", self._reporters)
+        names = await self._store.client.call("SMEMBERS", self._reporters)
         names = sorted(name.decode() for name in names)[:_MAX_REPORTERS]
         if not names:
             return []
-        reports = await self._client.pipeline([("GET", self.key(name)) for name in names])
+        reports = await self._store.client.pipeline([("GET", self.key(name)) for name in names])
         return [report for report in reports if report is not None]
 
 

@@ -54,6 +54,7 @@ _EXPORT_S = 5.0
 _CLOSE_S = 1.5
 
 _TRACE_PARENT = TraceContextTextMapPropagator()
+_CONVERSATION = "gen_ai.conversation.id"
 _FIELD = "traceparent"  # of https://www.w3.org/TR/trace-context/
 
 Attributes = Mapping[str, str | int]
@@ -157,7 +158,7 @@ class Traces:
             case PartSent():
                 self._add("deliver", _just(event.seconds), {}, event.outcome, SpanKind.CLIENT)
             case LearningBegan():
-                attributes = self._of(event.conversation)
+                attributes = {_CONVERSATION: self._name(event.conversation)}
                 _begin_span(self._tracer.start_span("learning", _around(), attributes=attributes))
             case TurnEnded() | LearningEnded():
                 _end(event.outcome)
@@ -185,8 +186,8 @@ class Traces:
         """Begin a turn as a part of the trace of its first message; it links to the others."""
         opened = event.opened
         parents = [each for each in map(_parent_of, opened.entries) if each is not None]
-        attributes = {
-            **self._of(opened.lease.conversation),
+        attributes: Attributes = {
+            _CONVERSATION: self._name(opened.lease.conversation),
             "ricordo.turn.messages": len(opened.entries),
             "ricordo.turn.attempts": opened.attempts,
         }
@@ -219,9 +220,6 @@ class Traces:
         span = self._tracer.start_span(name, _around(), kind, attributes, start_time=began_ns)
         _note(span, outcome)
         span.end(ended_ns)
-
-    def _of(self, conversation: Scope) -> dict[str, str | int]:
-        return {"gen_ai.conversation.id": self._name(conversation)}
 
 
 def _just(seconds: float) -> tuple[float, float]:
