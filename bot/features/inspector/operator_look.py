@@ -53,12 +53,10 @@ class OperatorLook:
         clock: Callable[[], float] = time,
     ) -> None:
         self._access = access
-        self._scopes = memory.scopes
+        self._memory = memory
         self._client = memory.client
         self._keys = memory.keys
         self._set_look = Scripts(memory.client, _LUA)["set_look"]
-        self._ttl_s = memory.store.ttl_s
-        self._histories = memory.histories
         self._sentences = sentences
         self._used = UsedMemories(memory.histories, sentences)
         self._clock = clock
@@ -103,7 +101,7 @@ class OperatorLook:
         values: dict[str, object] = {}
         if until:
             key, label, action = "privacy.looking", "buttons.end_look", _END
-            zone = (await self._scopes.read(conversation.facts_scope)).zone
+            zone = (await self._memory.scopes.read(conversation.facts_scope)).zone
             values = self._sentences.local(language, until, zone)
         button = Button(self._sentences.text(language, label), f"{self.verb}:{action}")
         return self._sentences.text(language, key, **values), button
@@ -126,7 +124,7 @@ class OperatorLook:
         """
         if not await self.until(conversation):
             return None
-        history = await ChatHistory.read(self._histories, conversation)
+        history = await ChatHistory.read(self._memory.histories, conversation)
         newest = history.messages[-_MAX_MESSAGES:]
         messages = [(each, await self._memories(conversation, each)) for each in newest]
         # Once more, because the people may have ended it while we read.
@@ -146,5 +144,6 @@ class OperatorLook:
         return lines
 
     async def _set(self, conversation: Scope, update_id: int, until: float) -> None:
-        request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": self._ttl_s}
+        ttl_s = self._memory.store.ttl_s
+        request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": ttl_s}
         await self._set_look(self._keys.scope(conversation), request)
