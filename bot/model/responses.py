@@ -128,14 +128,11 @@ class ResponseAccumulator(Accumulator):
 
 
 def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
-    messages = [
-        [object_of(part) for part in list_of(item.get("content"))]
-        for item in output
-        if item.get("type") == "message"
-    ]
+    messages = [item for item in output if item.get("type") == "message"]
+    contents = [map(object_of, list_of(message.get("content"))) for message in messages]
     texts = [
         joined([text_of(part.get("text")) or text_of(part.get("refusal")) for part in parts])
-        for parts in messages
+        for parts in contents
     ]
     return _BETWEEN_MESSAGES.join(filter(None, texts))
 
