@@ -1,10 +1,9 @@
 """What is sent to the store: commands, calls of scripts, and round trips of several callers."""
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from hashlib import sha1
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
@@ -34,18 +33,13 @@ class ScriptCall:
     args: Sequence[Arg]
 
 
-@cache
-def _digest_of(source: str) -> str:
-    return hashlib.sha1(source.encode()).hexdigest()  # noqa: S324 - Redis's own name
-
-
 class Script:
     """A Lua script; calling it runs it."""
 
     def __init__(self, client: "RedisClient", source: str) -> None:
         self._client = client
         self._source = source
-        self._digest = _digest_of(source)
+        self._digest = sha1(source.encode()).hexdigest()  # noqa: S324 - Redis's own name
 
     def command(
         self, keys: Sequence[str], request: Request | Sequence[Arg] = (), *opaque: Arg
