@@ -110,10 +110,6 @@ class Access:
             key = "error.anonymous_admin"
         return Answer(self._sentences.say(asked.sender.language, key))
 
-    async def may_change(self, asked: IncomingMessage | ButtonPress) -> bool:
-        """Return whether somebody may change what everybody here shares; raise `TelegramError`."""
-        return await may_change(asker_of(asked, self._chat))
-
     async def check(self, pressed: ButtonPress, senders: Iterable[int] = ()) -> None:
         """Raise `NotConfirmed` unless a person may change what rests on the senders' words.
 

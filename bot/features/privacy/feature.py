@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from bot.commands.access import asker_of
 from bot.commands.bot_command import Answer, BotCommand
 from bot.feature import Feature, Services
 from bot.reply.parts import Button, Parts
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.behaviors.context import may_change
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
@@ -26,7 +28,7 @@ class PrivacyCommand:
     def __init__(self, services: Services) -> None:
         self._ttl_days = services.settings.memory_ttl_days
         self._keys = ["privacy.text"] + ["privacy.access"] * (services.settings.access != "open")
-        self._access = services.access
+        self._chat = services.chat
         self._sentences = services.sentences
         self._features = services.features
 
@@ -49,7 +51,7 @@ class PrivacyCommand:
         more = Button(text(language, "buttons.more"), f"{_NAME}:{_MORE}")
         rows = [] if in_full else [(more,)]
         parts = [part for each in self._features for part in each.privacy]
-        if parts and await self._access.may_change(asked):
+        if parts and await may_change(asker_of(asked, self._chat)):
             for part in parts:
                 said, button = await part(language, conversation)
                 texts.append(said)
