@@ -14,7 +14,7 @@ from memory.scopes.changes import Revision, Write, chain_of, facts_behind
 from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fact_lists import place_of
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
-from memory.scopes.log import seq_of
+from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
@@ -57,12 +57,10 @@ class Correcting:
             fact = facts.record(stored_id)
             if not isinstance(fact, Fact):
                 return None
-            # Hide first, so that after a crash the fact is still there to be deleted.
-            await self._hide_sources(fact)
             seqs = _by_conversation(fact).get(conversation, ())
             chain = facts_behind(facts, fact)
-            await self._hide_repeats(conversation, scope, wordings_of(chain, time()))
-            await self._drop_items(chain)
+            # First, so that after a crash the fact is still there to be deleted.
+            await self._take_back(conversation, scope, chain)
             return Revision(records=chain_of(facts, fact))
 
         erased = await self.scopes.update(scope, decide)
@@ -96,10 +94,8 @@ class Correcting:
             gone = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
-            # Hide first, so that after a crash the fact is still there to be edited.
-            await self._hide_sources(edited)
-            await self._hide_repeats(conversation, place, replaced, instead=text)
-            await self._drop_items(chain)
+            # First, so that after a crash the fact is still there to be edited.
+            await self._take_back(conversation, place, chain, instead=text)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
             new = new.in_place_of(edited)
@@ -221,35 +217,33 @@ class Correcting:
         )
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
-    async def _hide_sources(self, fact: Fact) -> None:
-        for conversation, seqs in _by_conversation(fact).items():
-            await self.hide(conversation, seqs)
-
-    async def _hide_repeats(
-        self, conversation: Scope, place: Scope, wordings: Sequence[Wording], instead: str = ""
+    async def _take_back(
+        self, conversation: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
     ) -> None:
-        """Hide the answers here that had one of these facts of `place` and repeat it.
+        """Hide the messages of the first fact, and answers here that had one of them and repeat it.
 
         They have a word of the fact that is neither in their question nor in the text `instead`.
         """
-        sign = 1 if place == conversation.facts_scope else -1  # as `place_of` reads it
+        for scope, seqs in _by_conversation(chain[0]).items():
+            await self.hide(scope, seqs)
+        wordings = wordings_of(chain, time())
         languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
-        other = content_terms(instead, languages)
-        terms = {
-            f"f{sign * each.id}": content_terms(each.text, languages) - other for each in wordings
-        }
-        here = [s.seq for w in wordings for s in w.sources if s.tag == conversation.tag]
-        log, first = self.scopes.store.keys.scope(conversation).log, f"{min(here, default=0)}-0"
+        sign = -1 if place.is_private else 1  # as `place_of` reads it
+        terms = {f"f{sign * each.id}": content_terms(each.text, languages) for each in wordings}
+        stays = content_terms(instead, languages)
         question, found = "", list[int]()
-        async for entry, fields in stream_entries(self.scopes.store.client, log, first):
-            if fields[b"i"] != b"0":
-                question = fields[b"t"].decode()
-            elif used := terms.keys() & fields.get(b"w", b"").decode().split():
-                said = content_terms(fields[b"t"].decode(), languages)
+        log = self.scopes.store.keys.scope(conversation).log
+        async for entry, fields in stream_entries(self.scopes.store.client, log):
+            message = message_of(seq_of(entry), fields)
+            if message.role == "user":
+                question = message.text
+            elif used := terms.keys() & message.used.split():
+                said = content_terms(message.text, languages) - stays
                 said -= content_terms(question, languages)
                 if any(not terms[code].isdisjoint(said) for code in used):
-                    found.append(seq_of(entry))
+                    found.append(message.seq)
         await self.hide(conversation, found)
+        await self._drop_items(chain)
 
     async def _drop_items(self, facts: Sequence[Fact]) -> None:
         for conversation, seqs in _by_conversation(*facts).items():

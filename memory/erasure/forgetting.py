@@ -133,8 +133,7 @@ class Forgetting:
         rare = {each for each in terms if len(each) > (2 if each.isdecimal() else 1)}
         gone = {each.seq for each in forgotten}
         log = self.store.keys.scope(conversation).log
-        answers: list[tuple[int, int, set[str]]] = []
-        to_others: set[int] = set()
+        answers: dict[int, tuple[int, set[str]]] = {}  # by exchange
         read = 0
         async for entry, fields in stream_entries(self.store.client, log, newest_first=True):
             message = message_of(seq_of(entry), fields)
@@ -148,12 +147,10 @@ class Forgetting:
             if message.role == "user" or message.seq < question.seq:
                 rare -= found
             elif found:
-                answers.append((message.seq, message.exchange, found))
+                answers[message.exchange] = message.seq, found
             if message.sender_id not in (0, question.sender_id):
-                to_others.add(message.exchange)
-        return {
-            seq for seq, exchange, found in answers if found & rare and exchange not in to_others
-        }
+                answers.pop(message.exchange, None)
+        return {seq for seq, found in answers.values() if found & rare}
 
     async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str | None:
         """Return a text that changes when the conversation, or all of a sender's words, are erased.
