@@ -223,21 +223,12 @@ class Library:
         """
         key = key_of(origin.name)
         digest = origin.digest or _digest(origin, passages)
-        known = documents(scope_memory).get(key)
-        document = known if known and known.digest == digest else None
-        is_new = document is None
-        if document is None:
-            document = Document(
-                of_name=key,
-                title=origin.name,
-                digest=digest,
-                passages=len(passages),
-                added_at=time.time(),
-                link=origin.link,
-                nbytes=origin.nbytes,
-                sender_id=origin.sender_id,
-                imported_from=origin.imported_from,
-            )
+        document = documents(scope_memory).get(key)
+        is_new = document is None or document.digest != digest
+        if document is None or is_new:
+            about = asdict(replace(origin, digest=digest))
+            title, count = about.pop("name"), len(passages)
+            document = Document(key, title, passages=count, added_at=time.time(), **about)
             # Schedule embedding before writing; a schedule without new text does no harm.
             due, tag = time.time() + LEARN_LATE_S, scope_memory.scope.tag
             store = self.scopes.store

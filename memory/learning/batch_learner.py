@@ -257,12 +257,12 @@ async def answered_after(scopes: Scopes, progress: Progress, watermark: int) -> 
     that must not be found by searches are left out: their person had a fact deleted that rests on
     them. Raise `NotWritten`.
     """
-    said, hidden = progress.said_after(watermark), progress.here.hidden
-    for _ in range(_MAX_PAGES):  # what this process holds is the only page
-        page = await messages_after(scopes, progress, watermark, _PAGE) if said is None else said
+    hidden = progress.here.hidden
+    for _ in range(_MAX_PAGES):
+        page = await messages_after(scopes, progress, watermark, _PAGE)
         answered = {message.exchange for message in page if message.role == "assistant"}
         found = [each for each in page if each.exchange in answered and each.seq not in hidden]
-        if found or said is not None or len(page) < _PAGE:
+        if found or len(page) < _PAGE:
             return found
         last = page[-1]  # its exchange may go on in the next page
         earlier = (each.seq for each in page if each.exchange != last.exchange)

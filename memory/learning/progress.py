@@ -44,12 +44,6 @@ class Progress:
     fingerprint: str  # ... all with this fingerprint
     is_asked_for: bool = False  # somebody looks at what was learned: do not wait for a pause
 
-    def said_after(self, seq: int) -> Sequence[Message] | None:
-        """Return all messages after this sequence; None if the store must be asked for them."""
-        if not self.said or self.said[0].seq > seq + 1:
-            return None
-        return [message for message in self.said if message.seq > seq]
-
     def target(self, behavior: LearningBehavior) -> ScopeMemory:
         """Return the scope memory that a behavior writes to."""
         return self.facts if behavior.is_personal else self.here
@@ -151,9 +145,11 @@ async def progress_of(
 async def messages_after(scopes: Scopes, progress: Progress, seq: int, count: int) -> list[Message]:
     """Return the next messages that were said while memory was on, oldest first.
 
-    Raise `NotWritten` if something was erased since the conversation was read, because the scope of
-    a person would accept what rests on erased messages.
+    Those that `progress` has come all at once. Raise `NotWritten` if something was erased since the
+    conversation was read, because the scope of a person would accept what rests on erased messages.
     """
+    if progress.said and progress.said[0].seq <= seq + 1:
+        return [message for message in progress.said if message.seq > seq]
     here = progress.here
     keys = scopes.store.keys.scope(here.scope)
     page = ("XRANGE", keys.log, f"({seq}-0", "+", "COUNT", count)

@@ -70,16 +70,11 @@ class VectorLearner:
         fingerprint, before = fingerprint_of(self.embedder, RECIPE), progress.fingerprint
         last = progress.embedded if before == fingerprint else 0
         stream = _Stream("messages", progress.here, fingerprint, before, last)
-        said = progress.said_after(last)
-        page = await messages_after(self._scopes, progress, last, _BATCH) if said is None else said
         learned = 0
-        while page:
+        while page := await messages_after(self._scopes, progress, last, _BATCH):
             texts = ((each.seq, embedded_text(each)) for each in page if not each.is_refused)
             learned += await self._embed(stream, texts)
             last = page[-1].seq
-            page = (
-                await messages_after(self._scopes, progress, last, _BATCH) if said is None else ()
-            )
         return learned
 
     async def learn_records(self, scope: ScopeMemory) -> int:

@@ -105,14 +105,12 @@ class PeopleList:
             for id_ in sorted(settings.allowed_group_ids)
         ]
         is_open = settings.access == "open" and not settings.allowed_user_ids
-        first = "" if entries else "people.none"
-        if is_open:
-            first = "people.open"
+        first = ["people.open"] if is_open else ["people.none"] * (not entries)
         below = (text(language, "people.settings"),) if named or settings.allowed_group_ids else ()
         return ListContent(
             "people.operators" if is_open and not admitted else "people.listed",
             entries,
-            above=(text(language, first),) if first else (),
+            above=[text(language, key) for key in first],
             below=below,
             ask="people.remove_ask",
             confirm="buttons.remove",

@@ -5,7 +5,7 @@ One announcement is sent at a time, by one worker with a lease; the README says 
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -99,12 +99,8 @@ class Announcements:
 
     async def start(self, announcement: Announcement) -> bool:
         """Store an announcement, once; return false if another one is being sent."""
-        about = (announcement.chat_id, announcement.message_id, announcement.status_id)
-        request = {
-            "id": announcement.id,
-            "about": orjson.dumps((*about, announcement.language)).decode(),
-            "kept_s": _KEPT_S,
-        }
+        id_, *about = astuple(announcement)
+        request = {"id": id_, "about": orjson.dumps(about).decode(), "kept_s": _KEPT_S}
         keys = [self.key("job"), self.key("left")]
         is_started = bool(await self.scripts["start_announcement"](keys, request))
         await self._store.note(NEWS)
@@ -197,10 +193,9 @@ class AnnouncementRun:
         if b"due" not in stored:  # another worker has ended it
             raise LeaseLost("announcement")
         id_ = stored[b"id"].decode()
-        chat_id, message_id, status_id, language = orjson.loads(stored[b"about"])
         stopped, _, why = stored.get(b"stop", b"").decode().partition("|")
         return AnnouncementProgress(
-            Announcement(id_, chat_id, message_id, status_id, language),
+            Announcement(id_, *orjson.loads(stored[b"about"])),
             int(stored[b"total"]) if b"total" in stored else None,
             {outcome: int(stored.get(outcome.encode(), 0)) for outcome in _COUNTED},
             why if stopped == id_ else "",

@@ -182,12 +182,12 @@ def _found(stored: Sequence[tuple[IndexRecord, bytes]]) -> list[int]:
         for index in indexes:  # each is a session of its own: neighbors would raise each other
             index.extend([record._replace(session=number)])
             index.put_stored([number], [packed[number]])
-    asking = [
-        (number, near)
-        for number, record in enumerate(said)
-        if len(asked_terms(words_of(record.text), {})) >= _MIN_WORDS
-        if (near := _neighbors(said, number))
-    ]
+    asking = list[tuple[int, set[int]]]()
+    for number, record in enumerate(said):
+        around = range(max(0, number - _NEAR), min(len(said), number + _NEAR + 1))
+        near = {at for at in around if at != number and said[at].session == record.session}
+        if near and len(asked_terms(words_of(record.text), {})) >= _MIN_WORDS:
+            asking.append((number, near))
     counts = [0, 0, 0, 0]
     for number, near in asking[:: len(asking) // _MAX_ASKED + 1]:
         others = np.arange(len(said)) != number
@@ -196,8 +196,3 @@ def _found(stored: Sequence[tuple[IndexRecord, bytes]]) -> list[int]:
             counts[way] += not near.isdisjoint(hit.row for hit in hits)
         counts[3] += 1
     return counts
-
-
-def _neighbors(said: Sequence[IndexRecord], number: int) -> set[int]:
-    around = range(max(0, number - _NEAR), min(len(said), number + _NEAR + 1))
-    return {at for at in around if at != number and said[at].session == said[number].session}
