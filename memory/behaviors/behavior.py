@@ -3,12 +3,12 @@
 Works without the agent and without Telegram. A behavior stores nothing about the people it serves:
 each call brings the ids. So one object serves many conversations at the same time.
 """
-# ruff: noqa: D102 - the hooks of the manager are those of `AIContextBehavior`
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Any
 
 import structlog
@@ -196,20 +196,10 @@ class AIContextBehaviorManager:
 
         return await asyncio.gather(*map(guarded, overriding))
 
-    async def on_conversation_created(self, call_context: CallContext) -> None:
-        await self._call("on_conversation_created", call_context)
-
-    async def on_conversation_deleting(self, call_context: CallContext) -> None:
-        await self._call("on_conversation_deleting", call_context)
-
-    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
-        await self._call("on_conversation_checkpoint", call_context)
-
-    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
-        await self._call("on_new_message", call_context, message)
-
-    async def on_suspend(self, call_context: CallContext) -> None:
-        await self._call("on_suspend", call_context)
-
-    async def on_resume(self, call_context: CallContext) -> None:
-        await self._call("on_resume", call_context)
+    # The other hooks call the same in all behaviors.
+    on_conversation_created = partialmethod(_call, "on_conversation_created")
+    on_conversation_deleting = partialmethod(_call, "on_conversation_deleting")
+    on_conversation_checkpoint = partialmethod(_call, "on_conversation_checkpoint")
+    on_new_message = partialmethod(_call, "on_new_message")
+    on_suspend = partialmethod(_call, "on_suspend")
+    on_resume = partialmethod(_call, "on_resume")
