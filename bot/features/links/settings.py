@@ -1,15 +1,13 @@
 """The settings of pages and searches of the web."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from config import values
 from config.settings import Settings
 
-
-def _search_service(chosen: dict[str, Any]) -> str | None:
-    return "https://api.search.brave.com/res/v1/web/search" if chosen["search_api_key"] else None
+_BRAVE = "https://api.search.brave.com/res/v1/web/search"
 
 
 class LinksSettings(Settings):
@@ -22,7 +20,7 @@ class LinksSettings(Settings):
         default=None, description="Key of Brave's web search API; not set: `SEARCH_URL` needs none"
     )
     search_url: values.WebAddress | None = Field(
-        default_factory=_search_service,
+        default_factory=lambda chosen: _BRAVE if chosen["search_api_key"] else None,
         description="Search service for the model, if `WEB=read`: a SearXNG, or with "
         "`SEARCH_API_KEY` Brave's API; not set: Brave if there is a key, else none",
     )
