@@ -22,8 +22,7 @@ _MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
 """How long all that comes before a body may be, and how much of it httpx2 may read at once. It
 parses what it has read in one step of the event loop, however many headers or early answers (103)
 there are."""
-_MAX_REPAIRED_BYTES = 2**20
-"""Of JSON with half an emoji. Longer JSON is base64 or numbers."""
+_MAX_REPAIRED_BYTES = 2**20  # of JSON with half an emoji; longer JSON is base64 or numbers
 
 
 @cache

@@ -220,14 +220,7 @@ class MessageRefused(Exception):
 
 
 class PartDeclined(Exception):
-    """Raised when the server refuses a part of a message, and the answer without it fails.
-
-    The cause is the refusal. `sentence` is the key of what the person is told.
-    """
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
+    """Raised when no answer comes without a refused part; its text is the key of what to say."""
 
 
 async def run_agent(

@@ -23,8 +23,7 @@ from memory.text.internal_model import AnswerShape
 
 MAX_CALLS = 32  # tool calls of one answer; we do not read the calls beyond that
 MAX_CALL_CHARS = 200_000  # of all calls of one answer, names and ids included
-_MAX_ENTRIES = 1_000
-"""How many entries of a server's list we read. Each takes our code several microseconds."""
+_MAX_ENTRIES = 1_000  # of a server's list; each takes our code several microseconds
 MAX_EVENT_BYTES = 4 * 2**20
 """The last event of a response repeats all of it: text, calls and encrypted reasoning."""
 _DONE = b"[DONE]"

@@ -174,8 +174,7 @@ MAX_CONNECTIONS = 256
 _CONNECTION = "bot.connection"
 MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
-_PIECE_BYTES = 16 * 1024
-"""We look at the limits after each 16 kB, because one read may bring 256 kB."""
+_PIECE_BYTES = 16 * 1024  # then we look at the limits; one read may bring 256 kB
 _TINY_BYTES, _COST_OF_TINY = 256, 32
 """A tiny piece of a body counts 32 bytes as overhead, because it costs more time than its bytes."""
 _MAX_HEADERS = 100

@@ -141,8 +141,8 @@ class Answerer:
         except (LeaseLost, StoreError):
             raise
         except PartDeclined as error:
-            log.warning("part declined", sentence=error.sentence, **reason_of(error))
-            refused = notice(request, self.sentences, error.sentence)
+            log.warning("part declined", sentence=str(error), **reason_of(error))
+            refused = notice(request, self.sentences, str(error))
             has_words = any(each.is_first_party for each in request.messages)
             return self._with_again(refused, request) if has_words else refused
         except MessageRefused as error:

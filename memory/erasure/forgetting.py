@@ -41,8 +41,7 @@ from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
 _MAX_COMPARED = 1_000_000
-"""Characters of a conversation, the newest, that are compared with what is forgotten. Ideographs
-take two seconds of CPU, English a third of one."""
+"""Characters that are compared. Ideographs take two seconds of CPU, English a third of one."""
 Change = tuple[bytes, bytes]
 """An entry of the mailbox and its new form, as members of the mailbox."""
 

@@ -140,10 +140,7 @@ def _groups(
 
 
 async def run_probe(probe: Probe, settings: Settings) -> Rows:
-    """Yield the rows of a probe if it is needed.
-
-    If its model fails, yield a warning, because the bot works without it.
-    """
+    """Yield the rows of a probe if it is needed; if its model fails, only a warning."""
     if not probe.is_needed(settings):
         return
     try:
@@ -195,12 +192,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def next_steps(rows: Sequence[Row]) -> str:
-    """Return the three most useful things to do.
-
-    Most useful is to rename a variable without effect, because its setting may be what is missing.
-    Then comes what failed, what has a price, and what is offered.
-    """
+    """Return the three most useful things to do: what failed, what has a price, what is offered."""
     ordered = [row for verdict in _BY_URGENCY for row in rows if row.verdict == verdict]
+    # First a variable without effect: its setting may be what is missing.
     renaming = next((row for row in ordered if row.what == "Settings"), None)
     ordered.sort(key=lambda row: row is not renaming)
     steps = [f"{row.what}: {row.advice}" for row in ordered if row.advice]
