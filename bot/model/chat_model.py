@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -80,6 +80,7 @@ class OpenAIChatModel:
     model: str
     timeout_s: float
     parameters: ChatParameters = ChatParameters()
+    condition: ModelCondition | None = None
     _served: ServedModel = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +97,8 @@ class OpenAIChatModel:
         If the answer breaks off, ask again once. If reasoning took the tokens of the answer, ask
         again once with less reasoning and more tokens. The time limit covers all of this.
         """
-        with ObservedCall("answer", self.model, self.client) as call:
+        noted = self.condition.noted() if self.condition else nullcontext()
+        with noted, ObservedCall("answer", self.model, self.client) as call:
             first: ModelReply | None = None
             try:
                 async with time_limit(self.timeout_s):
@@ -273,7 +275,7 @@ async def _read_events(response: httpx2.Response, events: EventReader, answer: A
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResilientChatModel:
-    """Answers people by one model or two, which have one condition."""
+    """Answers people by two models, which have one condition."""
 
     models: Resilient[ChatModel]
     condition: ModelCondition

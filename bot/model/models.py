@@ -67,17 +67,19 @@ async def open_models(
         first = OpenAIChatModel(client, settings.openai_model, first_limit_s, parameters)
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
         internal = StructuredModel(client, name, first_limit_s, reasoning)
-        chats, internals = Resilient[ChatModel](first), Resilient(internal)
+        internals = Resilient(internal)
+        chat: ChatModel = replace(first, condition=answers)
         if fallback is not None:
             key = secret_of(settings.fallback_api_key)
             other = client.to(settings.fallback_base_url, key, silence_s, "second")
             parameters = ChatParameters(reply_tokens=settings.reply_tokens)
             second = OpenAIChatModel(other, fallback, limit_s, parameters)
             second_internal = StructuredModel(other, fallback, limit_s)
-            chats = Resilient(first, second, answers.breaker, limit_s)
+            chats = Resilient[ChatModel](first, second, answers.breaker, limit_s)
             internals = Resilient(internal, second_internal, limit_s=limit_s)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
+            chat = ResilientChatModel(chats, answers)
         describing: list[ChatModel] = []
         if name != settings.openai_model:
             parameters = ChatParameters(settings.reply_tokens, reasoning)
@@ -89,7 +91,7 @@ async def open_models(
             dimensions = settings.openai_embedding_dimensions
             embedder = OpenAIEmbedder(other, model, dimensions, timeout_s, vectors)
         yield Models(
-            (ResilientChatModel(chats, answers), *describing),
+            (chat, *describing),
             InternalCalls(internals, learning),
             embedder,
             (answers, learning, vectors),
