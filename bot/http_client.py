@@ -20,8 +20,7 @@ MAX_VALUES = 200_000
 a million of them holds the event loop for a quarter of a second."""
 _MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
 """How long all that comes before a body may be, and how much of it httpx2 may read at once. It
-parses what it has read in one step of the event loop, however many headers or early answers (103)
-there are."""
+parses that in one step of the event loop, however many headers or early answers (103) there are."""
 _MAX_REPAIRED_BYTES = 2**20  # of JSON with half an emoji; longer JSON is base64 or numbers
 
 
@@ -47,10 +46,7 @@ async def read_within(pieces: AsyncIterable[bytes], max_bytes: int) -> bytes | N
 
 
 def has_too_many_values(body: bytes, max_values: float = MAX_VALUES) -> bool:
-    """Return whether JSON may have too many values.
-
-    Commas and opening brackets are counted, those inside texts too, so nothing is parsed.
-    """
+    """Return whether JSON has too many commas and opening brackets, those inside texts included."""
     return len(body) > max_values and sum(map(body.count, (b",", b"[", b"{"))) > max_values
 
 

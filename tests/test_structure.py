@@ -19,9 +19,9 @@ BUDGETS: dict[str, int | dict[str, int]] = {
     "product_lines": 50_110,
     "core_lines": 32_835,
     "files": 276,
-    "wiring_lines": 971,
+    "wiring_lines": 973,
     "wiring_files": 6,
-    "test_lines": 72_112,
+    "test_lines": 72_110,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 33, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,

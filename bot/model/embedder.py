@@ -32,9 +32,8 @@ _MAX_BYTES = 64 * 1024
 _MAX_BYTES_PER_TEXT = 100_000  # 4,096 numbers in full, if a server does not know base64
 _MAX_TEXTS, _MAX_TEXTS_IN_FULL = 256, 32
 _VALUES_IN_FULL = 10_000
-"""How many JSON values an answer may have for a text, if it comes in numbers. Parsing those of 256
-texts holds the event loop for a quarter of a second. So fewer texts are sent at once until a server
-has shown that it knows base64."""
+"""JSON values of a text whose vector comes in numbers. Parsing those of 256 texts holds others up
+for a quarter of a second, so fewer are sent at once until a server shows that it knows base64."""
 _MAX_BATCH_BYTES = 250_000
 _MAX_TEXT_BYTES = 8_000
 """A token has at least one byte, so these stay below OpenAI's limits in every script: 8,192 tokens

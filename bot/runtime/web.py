@@ -177,8 +177,7 @@ MAX_OVERHEAD_BYTES = 64 * 1024
 _PIECE_BYTES = 16 * 1024  # then we look at the limits; one read may bring 256 kB
 _TINY_BYTES, _COST_OF_TINY = 256, 32
 """A tiny piece of a body counts 32 bytes as overhead, because it costs more time than its bytes."""
-_MAX_HEADERS = 100
-"""Of one request. A header of four bytes takes thirty times as much memory."""
+_MAX_HEADERS = 100  # of one request; a header of four bytes takes thirty times as much memory
 
 
 def ignore_disconnects(app: ASGIApp) -> ASGIApp:

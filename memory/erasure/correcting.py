@@ -23,10 +23,8 @@ from memory.store.keys import Scope
 from memory.store.store import stream_entries
 from memory.work.items import WorkItems
 
-_EXCHANGE = 2
-"""Messages of an exchange."""
-_MAX_WORDINGS = 10
-"""Former wordings that a fact keeps; older ones go."""
+_EXCHANGE = 2  # messages of an exchange
+_MAX_WORDINGS = 10  # former ones that a fact keeps; older ones go
 
 
 @dataclass(frozen=True, slots=True)

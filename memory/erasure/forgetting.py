@@ -41,7 +41,7 @@ from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
 _MAX_COMPARED = 1_000_000
-"""Characters that are compared. Ideographs take two seconds of CPU, English a third of one."""
+"""Characters that are compared, the newest. English takes 0.3 s of CPU, ideographs two seconds."""
 Change = tuple[bytes, bytes]
 """An entry of the mailbox and its new form, as members of the mailbox."""
 
@@ -122,8 +122,7 @@ class Forgetting:
         """Return later answers to the sender that may repeat these messages of theirs.
 
         Such an answer has one of their words that is in no other message of a person and in no
-        earlier answer. In a long talk that is mostly a name or a number; in a short one it may be
-        any word, so the person is asked. Only the newest messages are compared.
+        earlier answer. In a short talk that may be any word, so the person is asked.
         """
         question = forgotten[0]
         text = " ".join(each.text for each in forgotten if each.role == "user")

@@ -124,7 +124,7 @@ async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(rig: Rig, se
     )
     await refusal_of(bot)
     unknown = await bot.wait_for_log("unknown setting")
-    assert unknown["advice"] == "rename OPENAI_KEY to OPENAI_API_KEY, if you mean that"
+    assert unknown["advice"] == "if you mean OPENAI_API_KEY, rename OPENAI_KEY to OPENAI_API_KEY"
     events = [line["event"] for line in bot.log]
     is_openai = "openai.com" in server
     assert ("OPENAI_API_KEY is not set: no message can be answered" in events) is is_openai
