@@ -5,9 +5,10 @@ said, so only the playground may have it.
 """
 
 import asyncio
+import math
 import re
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene, find_entities
 from bot.prompt.assemble import Prompt
 from bot.reply.render import parsed
-from bot.turn.observers import AgentRan, BotServing, Event
+from bot.turn.observers import AgentRan, AgentRun, BotServing, Event, TurnLog
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep
 from memory.memory import Memory
@@ -36,8 +37,8 @@ from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
 
 _MAX_RECEIPTS, _MAX_FACTS, _MAX_ENTITIES = 20, 60, 100  # Telegram formats as much of one message
-_MAX_TURNS = 20
-"""Turns kept of each conversation."""
+_MAX_TURNS, _MAX_LISTED = 200, 20
+"""Turns kept of all conversations, and listed of one."""
 _MAX_RESTORED = 400
 """Remembered messages shown in a chat after a restart."""
 
@@ -50,9 +51,10 @@ _QUOTED_CHARS = 12
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """What the page shows of one run; an `AgentContext` would keep erased words, files, the bot."""
+    """The words of one run; an `AgentContext` would keep erased words, files, the bot."""
 
     number: int  # counts in the conversation since the start
+    conversation: Scope
     asked: Message  # the message that was answered
     now: float
     window: tuple[Message, ...]
@@ -61,7 +63,6 @@ class TurnTrace:
     prompt: Prompt  # of its last model call
     reply: str
     failure: str  # the error as the log names it
-    seconds: float
     erasure: int  # the latest one that it saw
 
     @cached_property
@@ -186,31 +187,39 @@ class Inspector:
         self._prompt: Callable[[AgentContext], Prompt] | None = None
         self._restored = False
         self._began_at = time.time()
-        self._turns: defaultdict[Scope, deque[TurnTrace]]
-        self._turns = defaultdict(lambda: deque(maxlen=_MAX_TURNS))
+        self._log = TurnLog(lambda scope: scope.tag, self._words_of, _MAX_TURNS)
 
     def observe(self, event: Event) -> None:
-        """Note the memory of the bot once it serves, and keep each run of the agent."""
-        match event:
-            case BotServing():
-                self.memory, self._prompt = event.memory, event.prompt
-                self.serving.set()
-            case AgentRan(context) if not context.uses_memory:
-                pass
-            case AgentRan(context, reply, error, seconds) if self._prompt:
-                failure = _summary(error) if error else ""
-                turns = self._turns[context.conversation]
-                number = turns[-1].number + 1 if turns else 1
-                asked, steps = context.user_message, tuple(context.completed_steps)
-                background = context.background
-                shown = asked, context.now, background.window, background.recalled, steps
-                prompt = self._prompt(context)
-                texts = tuple(replace(each, pictures=()) for each in prompt.messages)
-                prompt = replace(prompt, messages=texts)
-                erasure = int(context.chat_history.version[1])
-                turns.append(TurnTrace(number, *shown, prompt, reply, failure, seconds, erasure))
+        """Note the memory of the bot once it serves, and log its turns."""
+        if isinstance(event, BotServing):
+            self.memory, self._prompt = event.memory, event.prompt
+            self.serving.set()
+        self._log.observe(event)
 
-    async def turns(self, place: PageChat) -> list[TurnTrace]:
+    def _words_of(self, ran: AgentRan) -> TurnTrace | None:
+        """Return the words of a run; None if it was off the record."""
+        context = ran.context
+        if not context.uses_memory or self._prompt is None:
+            return None
+        here, background = context.conversation, context.background
+        numbers = (turn.number for _, turn in self._log.runs if turn and turn.conversation == here)
+        prompt = self._prompt(context)
+        texts = tuple(replace(each, pictures=()) for each in prompt.messages)
+        return TurnTrace(
+            number=max(numbers, default=0) + 1,
+            conversation=here,
+            asked=context.user_message,
+            now=context.now,
+            window=background.window,
+            recalled=background.recalled,
+            steps=tuple(context.completed_steps),
+            prompt=replace(prompt, messages=texts),
+            reply=ran.reply,
+            failure=_summary(ran.error) if ran.error else "",
+            erasure=int(context.chat_history.version[1]),
+        )
+
+    async def turns(self, place: PageChat) -> list[tuple[AgentRun, TurnTrace]]:
         """Return the turns of a place, newest first; raise `StoreError`.
 
         Those from before an erasure go: their prompts have erased words.
@@ -218,9 +227,16 @@ class Inspector:
         here = place.conversation
         if self.memory is not None:
             _, erasure = (await ChatHistory.read(self.memory.histories, here)).version
-            kept = [each for each in self._turns[here] if each.erasure >= int(erasure)]
-            self._turns[here] = deque(kept, maxlen=_MAX_TURNS)
-        return list(reversed(self._turns[here]))
+            self._drop(here, int(erasure))
+        found = [(run, turn) for run, turn in self._log.runs if turn and turn.conversation == here]
+        return found[: -_MAX_LISTED - 1 : -1]
+
+    def _drop(self, here: Scope, erasure: float) -> None:
+        """Drop the turns of a conversation from before an erasure."""
+        for logged in list(self._log.runs):
+            turn = logged[1]
+            if turn and turn.conversation == here and turn.erasure < erasure:
+                self._log.runs.remove(logged)
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""
@@ -313,7 +329,7 @@ class Inspector:
 
     def _empty(self, place: PageChat) -> None:
         place.empty()
-        self._turns.pop(place.conversation, None)
+        self._drop(place.conversation, math.inf)
         self.telegram.note_change()
 
 

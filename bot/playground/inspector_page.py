@@ -139,7 +139,8 @@ class InspectorPage:
         query = request.query_params
         here = self._scene.place(query.get("at", ""))
         turns = await self._inspector.turns(here)
-        newest = str(turns[0].number) if turns else ""
+        answered = {id_: turn for _, turn in turns[::-1] for id_ in turn.asked.message_ids}
+        newest = str(turns[0][1].number) if turns else ""
         messages = here.messages
         first = 0 if query.get("all") else max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
         replied = shown_message(here, query.get("reply", ""))
@@ -154,7 +155,7 @@ class InspectorPage:
                     messages=messages[first:],
                     earlier=first,
                     tone=list(self._scene).index(here) % _TONES,
-                    turn_of={id_: turn for turn in turns[::-1] for id_ in turn.asked.message_ids},
+                    turn_of=answered,
                     turns=turns,
                     open_turn=query.get("turn", newest),
                     replied=replied,

@@ -3,13 +3,18 @@
 A call to a model that is over is such a step, too: its `CallReport` comes from `bot.model`.
 
 An observer is a callable. It returns at once and changes nothing; it may hand the value to a task
-of its own. Observers hear of the steps in their order.
+of its own. Observers hear of the steps in their order. One of them is the log of turns, which both
+inspectors read.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar
+
+import structlog
 
 from bot.model.call import CallReport
 from bot.prompt.assemble import Prompt
@@ -172,3 +177,112 @@ def all_of(observers: Sequence[Observer]) -> Observer:
             each(event)
 
     return observe
+
+
+Words = TypeVar("Words")
+_MAX_ERRORS = 20
+_MAX_RUNS = 20
+_NO_ERROR = ("closed", "CancelledError", "Interrupted", "LeaseLost", "Parked")
+"""Outcomes that are not errors: the turn ended as it should, or goes on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn under way, which began at `began_at` and its step at `since` (Unix seconds)."""
+
+    conversation: str
+    turn: str
+    step: Step
+    began_at: float
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeenError:
+    """An error by the name of its class; both the person and the log have the `reference`."""
+
+    at: float
+    step: str
+    error: str
+    reference: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """A run of the agent that ended at `at`, and took `seconds`."""
+
+    at: float
+    conversation: str
+    seconds: float
+    tool_steps: int
+    tokens: Mapping[str, int]  # of its last prompt, by part
+
+
+class TurnLog(Generic[Words]):
+    """Observes the turns and model calls of one process.
+
+    It keeps names of steps and errors, times and numbers: no text, no id of a person or chat;
+    `name_of` names conversations. Only the playground opens it with words: `words_of` returns what
+    else is kept of a run.
+    """
+
+    def __init__(
+        self,
+        name_of: Callable[[Scope], str],
+        words_of: Callable[[AgentRan], Words],
+        most: int = _MAX_RUNS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._name_of, self._words_of, self._clock = name_of, words_of, clock
+        self.started_at = clock()
+        self._running: dict[tuple[str, str], RunningTurn] = {}
+        self.errors: deque[SeenError] = deque(maxlen=_MAX_ERRORS)
+        self.runs: deque[tuple[AgentRun, Words]] = deque(maxlen=most)  # both with the latest last
+
+    @property
+    def running(self) -> list[RunningTurn]:
+        """The turns under way, oldest first."""
+        return sorted(self._running.values(), key=lambda turn: turn.began_at)
+
+    def observe(self, event: Event) -> None:
+        """Note a step of a turn, or a call to a model that failed."""
+        fields = structlog.contextvars.get_contextvars()
+        turn, tag = str(fields.get("turn", "")), str(fields.get("conversation", ""))
+        match event:
+            case StepBegan():
+                now = self._clock()
+                known = self._running.get((tag, turn))
+                if known is None or event.step == "answer":
+                    known = RunningTurn(self._named(tag), turn, event.step, now, now)
+                self._running[tag, turn] = replace(known, step=event.step, since=now)
+            case NotAnswered():
+                self._note(tag, turn, event.error, event.reference)
+            case GaveUp():
+                self._note(tag, turn, event.error, turn)
+            case PartSent() if event.outcome != "sent":
+                self._note(tag, turn, event.outcome, turn)
+            case AgentRan():
+                run = AgentRun(
+                    at=self._clock(),
+                    conversation=self._name_of(event.context.conversation),
+                    seconds=event.seconds,
+                    tool_steps=len(event.context.completed_steps),
+                    tokens=dict(event.context.sizes),
+                )
+                self.runs.append((run, self._words_of(event)))
+            case TurnEnded():
+                if event.outcome not in _NO_ERROR:
+                    self._note(tag, turn, event.outcome, turn)
+                self._running.pop((tag, turn), None)
+            case CallReport() if event.error is not None and event.outcome not in _NO_ERROR:
+                step = f"{event.kind} call, {event.which} model"
+                self._note(tag, turn, event.outcome, "", step)
+
+    def _note(self, tag: str, turn: str, error: str, reference: str, step: str = "") -> None:
+        running = self._running.get((tag, turn))
+        step = step or (running.step if running else "")
+        self.errors.append(SeenError(self._clock(), step, error, reference, self._named(tag)))
+
+    def _named(self, tag: str) -> str:
+        return self._name_of(Scope(tag)) if tag else ""

@@ -8,19 +8,21 @@ from bot.feature import Feature, Services
 from bot.features.inspector.operator_look import OperatorLook
 from bot.features.inspector.page import PATH, LivePage, SignIn
 from bot.features.inspector.settings import InspectorSettings
-from bot.features.inspector.state import LiveReader
-from bot.features.inspector.turn_log import WATCHED, ProcessReports, TurnLog
+from bot.features.inspector.state import WATCHED, LiveReader, ProcessReports, report_of
+from bot.turn.observers import TurnLog
 from config.values import secret_of
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
     settings, memory = services.own(InspectorSettings), services.memory
-    turns, name_of = TurnLog(services.name_of), services.name_of
+    name_of = services.name_of
+    turns = TurnLog(name_of, lambda _: None)  # no words
     reports = ProcessReports(memory.store, memory.scopes.noted[WATCHED])
     duty = "everything" if services.takes_in and services.works else "web"
     report = partial(
-        turns.report,
+        report_of,
+        turns,
         reports.process,
         duty if services.takes_in else "worker",
         services.models.conditions,

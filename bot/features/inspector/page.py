@@ -25,8 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from bot.features.inspector.operator_look import OperatorLook
-from bot.features.inspector.state import LiveReader
-from bot.features.inspector.turn_log import WATCHED_S
+from bot.features.inspector.state import WATCHED_S, LiveReader
 from bot.http_client import read_within
 from bot.runtime.web import BASE_STYLE
 from memory.store.commands import Arg, Reply

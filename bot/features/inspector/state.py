@@ -1,22 +1,157 @@
-"""Everything that the inspector shows of the whole bot, read from Redis when it is asked for."""
+"""What the inspector shows of the whole bot: the reports of all processes, and the rest of Redis.
 
-from collections.abc import Callable
+While an operator watches, each process writes what its log of turns has. The rest is read when it
+is asked for.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
+from secrets import token_hex
 from time import time
+from typing import NoReturn
 
+import orjson
+import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from bot.costs import Budget
-from bot.features.inspector.turn_log import ProcessReport, ProcessReports
+from bot.model.resilience import ModelCondition
+from bot.turn.observers import AgentRun, RunningTurn, SeenError, TurnLog
 from config.settings import Settings
+from memory.limits.capacity import FillLevel
 from memory.limits.usage import together
 from memory.memory import Memory
 from memory.scopes.stats import count_all
 from memory.store.commands import Command, Reply
+from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+WATCHED = "watched"
+"""The topic of notes that say: an operator watches."""
+
+WATCHED_S = 15.0
+"""How long every process goes on reporting after each look."""
+_EVERY_S = 2.0
+_EXPIRES_MS = 6_000
+_REPORTERS_S = 60
+_MAX_REPORTERS = 64
+MAX_REPORT_BYTES = 32_768
+_MAX_LISTED = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReport:
+    """What one process reports; `capacity` has samples of (Unix seconds, bytes used, limit)."""
+
+    process: str
+    duty: str
+    started_at: float
+    running: int
+    turns: tuple[RunningTurn, ...]
+    errors: tuple[SeenError, ...]
+    prompts: tuple[AgentRun, ...]
+    models: tuple[Mapping[str, object], ...]  # how well each answers; see `_state_of`
+    capacity: tuple[tuple[float, int, int], ...]
+
+
+class ProcessReports:
+    """Writes the report of this process, and reads those of all.
+
+    `watched` is set when an operator watches.
+    """
+
+    def __init__(self, store: Store, watched: asyncio.Event) -> None:
+        self.process = f"{socket.gethostname()[:24]}-{os.getpid()}-{token_hex(2)}"
+        self._store = store
+        self._reporters = store.keys.prefix + "reporters"
+        self._watched = watched
+
+    def key(self, process: str) -> str:
+        """Name the report of one process."""
+        return f"{self._store.keys.prefix}report:{process}"
+
+    async def watch(self) -> None:
+        """Have every process report for the next seconds."""
+        await self._store.note(WATCHED)
+        self._watched.set()
+
+    async def keep_writing(self, report: Callable[[], bytes]) -> NoReturn:
+        """Write what `report` returns again and again while somebody watches, until cancelled."""
+        loop = asyncio.get_running_loop()
+        until = 0.0
+        while True:
+            if loop.time() > until:
+                await self._watched.wait()
+            if self._watched.is_set():
+                self._watched.clear()
+                until = loop.time() + WATCHED_S
+            with suppress(StoreError):
+                await self.write(report())
+            await asyncio.sleep(_EVERY_S)
+
+    async def write(self, report: bytes) -> None:
+        """Write a report; one that is too long is left out. Raise `StoreError`."""
+        if len(report) > MAX_REPORT_BYTES:
+            log.warning("report too long", nbytes=len(report))
+            return
+        await self._store.client.pipeline(
+            [
+                ("SET", self.key(self.process), report, "PX", _EXPIRES_MS),
+                ("SADD", self._reporters, self.process),
+                ("EXPIRE", self._reporters, _REPORTERS_S),
+            ]
+        )
+
+    async def read(self) -> list[bytes]:
+        """Return the reports of the processes that live, in the order of their names."""
+        names = await self._store.client.call("SMEMBERS", self._reporters)
+        names = sorted(name.decode() for name in names)[:_MAX_REPORTERS]
+        if not names:
+            return []
+        reports = await self._store.client.pipeline([("GET", self.key(name)) for name in names])
+        return [report for report in reports if report is not None]
+
+
+def report_of(
+    turns: TurnLog[None],
+    process: str,
+    duty: str,
+    conditions: Sequence[ModelCondition],
+    levels: Iterable[tuple[float, FillLevel]],
+) -> bytes:
+    """Return the `ProcessReport` of this process as JSON, with its oldest turns."""
+    running = turns.running
+    report = ProcessReport(
+        process=process,
+        duty=duty,
+        started_at=turns.started_at,
+        running=len(running),
+        turns=tuple(running[:_MAX_LISTED]),
+        errors=tuple(turns.errors),
+        prompts=tuple(run for run, _ in turns.runs),
+        models=tuple(map(_state_of, conditions)),
+        capacity=tuple((at, level.used, level.limit) for at, level in levels),
+    )
+    return orjson.dumps(report)
+
+
+def _state_of(condition: ModelCondition) -> dict[str, object]:
+    return {
+        "part": condition.part,
+        "answered_at": condition.answered_at,  # Unix seconds, 0 for never; so is the next one
+        "failing_since": condition.failing_since,
+        "error": type(condition.error).__name__ if condition.failing_since else "",
+        "rests_s": condition.breaker.rests_s if condition.breaker.is_open else 0.0,
+    }
+
 
 _REPORT = TypeAdapter(ProcessReport)
 _MAX_ERRORS = 20

@@ -7,12 +7,21 @@ import orjson
 import pytest
 import structlog
 
-from bot.features.inspector.turn_log import MAX_REPORT_BYTES, WATCHED, ProcessReports, TurnLog
+from bot.features.inspector.state import MAX_REPORT_BYTES, WATCHED, ProcessReports, report_of
 from bot.model.call import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.runtime.logs import short_name
-from bot.turn.observers import AgentRan, Event, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded
+from bot.turn.observers import (
+    AgentRan,
+    Event,
+    GaveUp,
+    NotAnswered,
+    PartSent,
+    StepBegan,
+    TurnEnded,
+    TurnLog,
+)
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.store.keys import Scope
@@ -28,7 +37,7 @@ class Process:
         self.now = 100.0
         self.memory = memory
         self.name_of = partial(short_name, "42:made_up")
-        self.live = TurnLog(self.name_of, lambda: self.now)
+        self.live = TurnLog(self.name_of, lambda _: None, clock=lambda: self.now)
         self.name = self.name_of(CHAT)
 
     def observe(self, turn: str, *observed: Event) -> None:
@@ -38,7 +47,7 @@ class Process:
 
     def report(self, *conditions: ModelCondition) -> dict[str, list[dict[str, object]]]:
         found: dict[str, list[dict[str, object]]] = orjson.loads(
-            self.live.report("process", "worker", conditions, self.memory.capacity.samples)
+            report_of(self.live, "process", "worker", conditions, self.memory.capacity.samples)
         )
         return found
 
@@ -99,7 +108,7 @@ async def test_a_prompt_is_kept_as_numbers(process: Process, memory: Memory) -> 
 async def test_a_report_stays_short_however_much_happens(process: Process) -> None:
     for turn in range(1_000):
         process.observe(str(turn), StepBegan("delivery"), PartSent("Forbidden"))
-    report = process.live.report("process", "worker", (), process.memory.capacity.samples)
+    report = report_of(process.live, "process", "worker", (), process.memory.capacity.samples)
     assert (b'"running":1000' in report, len(report) < 16_000) == (True, True)
 
 
