@@ -31,7 +31,7 @@ from bot.features import add_all_commands, all_settings
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
 from bot.prompt.assemble import UnusableSystemPrompt
-from bot.runtime.logs import configure_logs, reporting_errors
+from bot.runtime.logs import configure_logs
 from bot.runtime.process import (
     EVERYTHING,
     WEB,
@@ -186,7 +186,7 @@ def _serve(settings: Settings, duty: Duty) -> int:
         log.warning("Windows: files that people send are read without limits")
     if settings.lacks_key():
         log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
-    with reporting_errors(settings), redis_address(settings) as redis:
+    with redis_address(settings) as redis:
         run_loop(run_until_signal(App(settings, redis, duty=duty).run))
     return 0
 

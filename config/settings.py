@@ -176,12 +176,6 @@ class Settings(BaseSettings):
         description="Data of the embedded Valkey; not set: `~/.local/share/ricordo`",
     )
 
-    # Monitoring
-    sentry_dsn: values.SentryDsn | None = Field(
-        default=None,
-        description="Sentry project that gets unexpected errors, without any text; not set: none",
-    )
-
     # Prompt
     window_messages: int = values.number(40, 2, 1000, "Maximum of latest messages in a prompt")
     window_tokens: int = values.number(4000, 100, 1_000_000, "Maximum tokens of these messages")

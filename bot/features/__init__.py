@@ -56,7 +56,7 @@ OUR_FEATURES: Mapping[str, Callable[[Any], object]] = {
     "access": _always,
     "inspector": lambda s: s.inspector_token,
     "metrics": _always,
-    "traces": lambda s: s.otel_exporter_otlp_endpoint,
+    "traces": lambda s: s.otel_exporter_otlp_endpoint or s.sentry_dsn,
     "backup": lambda _: False,  # as `check`
     "attached": lambda s: any(each.endswith("@off") for each in s.behaviors),
     "hints": lambda s: s.hints == "on",

@@ -10,13 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import structlog
-from pydantic import SecretStr
 
 from bot.feature import Subcommands
 from bot.features import modules
@@ -28,7 +25,7 @@ from bot.features.check.telegram import check_telegram
 from bot.model.model_errors import ModelError
 from bot.operator_classes import UnusableClass, class_at, found_at, found_beside
 from bot.probe import Probe, Row, Rows, StoreProbe
-from bot.runtime.logs import REPORTS_NEED, configure_logs, how_to_install
+from bot.runtime.logs import configure_logs
 from bot.runtime.process import open_store, redis_address
 from config.loading import secrets_of, unknown_names
 from config.settings import Settings
@@ -227,8 +224,6 @@ async def check_settings(settings: Settings) -> Rows:
     if missing := [name for name, billed in used.items() if units.get(name) not in billed]:
         seen = f"BUDGET_PER_MONTH does not count {', '.join(missing)}"
         yield Row("Prices", "warn", seen, "give each a price in PRICES, 0 if it costs nothing")
-    if settings.sentry_dsn is not None:
-        yield _reports_row(settings.sentry_dsn)
     for row in _own_class_rows(settings):
         yield row
     if settings.redis_url is None and settings.platform:
@@ -246,13 +241,6 @@ def _bot_rows(settings: Settings) -> Iterator[Row]:
     elif not settings.admin_user_ids:
         advice = "set ADMIN_USER_IDS to your number, which @userinfobot tells you"
         yield Row("Operators", "ok", "none: nobody hears of trouble in Telegram", advice)
-
-
-def _reports_row(dsn: SecretStr) -> Row:
-    what, host = "Error reports", urlsplit(dsn.get_secret_value()).hostname
-    if find_spec("sentry_sdk") is None:
-        return Row(what, "warn", "package missing", how_to_install(REPORTS_NEED))
-    return Row(what, "ok", f"on, to {host}; not tested, because that would report an error")
 
 
 def _own_class_rows(settings: Settings) -> Iterator[Row]:

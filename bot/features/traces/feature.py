@@ -1,4 +1,4 @@
-"""What traces add to the bot."""
+"""What traces and error reports add to the bot."""
 
 import os
 
@@ -6,6 +6,7 @@ import structlog
 from dotenv import dotenv_values
 
 from bot.feature import Feature, Services
+from bot.features.traces.error_reports import reporting_errors
 from bot.features.traces.settings import TraceSettings
 from bot.runtime.logs import how_to_install
 
@@ -16,14 +17,20 @@ TRACES_NEED = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 
 
 def feature(services: Services) -> Feature:
-    """Return the feature; it observes nothing if its packages are missing."""
+    """Return the feature; without its packages it observes and reports nothing."""
+    settings = services.own(TraceSettings)
+    if settings.sentry_dsn is not None:
+        reporting = reporting_errors(settings.sentry_dsn.get_secret_value())
+        services.closing.enter_context(reporting)
+    if settings.otel_exporter_otlp_endpoint is None:
+        return Feature(name="traces")
     share_variables()
     try:
         from bot.features.traces.traces import Traces  # noqa: PLC0415 - an optional extra
     except ImportError:
         log.warning("no traces", advice=how_to_install(TRACES_NEED))
         return Feature(name="traces")
-    traces = Traces(services.own(TraceSettings).otel_exporter_otlp_endpoint or "", services.name_of)
+    traces = Traces(settings.otel_exporter_otlp_endpoint, services.name_of)
     services.closing.callback(traces.close)
     return Feature(name="traces", observers=(traces.observe,))
 

@@ -1,14 +1,16 @@
-"""Are the packages for traces installed, and does the collector answer."""
+"""Are the packages for traces and error reports installed, and does the collector answer."""
 
 import asyncio
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
+from bot.features.traces.error_reports import REPORTS_NEED
 from bot.features.traces.feature import TRACES_NEED, share_variables
 from bot.features.traces.settings import TraceSettings
 from bot.probe import Probe, Row, Rows
 from bot.runtime.logs import how_to_install
 
-_WHAT = "Traces"
+_WHAT, _REPORTS = "Traces", "Error reports"
 _LIMIT_S = 15.0
 
 
@@ -33,4 +35,16 @@ async def _traces(settings: TraceSettings) -> Rows:
     yield Row(_WHAT, "warn", f"no collector for HTTP answers at {host}", advice)
 
 
-PROBES = (Probe(_WHAT, _traces, lambda settings: settings.otel_exporter_otlp_endpoint),)
+async def _reports(settings: TraceSettings) -> Rows:
+    dsn = settings.sentry_dsn.get_secret_value() if settings.sentry_dsn else ""
+    if find_spec("sentry_sdk") is None:
+        yield Row(_REPORTS, "warn", "package missing", how_to_install(REPORTS_NEED))
+        return
+    seen = f"on, to {urlsplit(dsn).hostname}; not tested, because that would report an error"
+    yield Row(_REPORTS, "ok", seen)
+
+
+PROBES = (
+    Probe(_WHAT, _traces, lambda settings: settings.otel_exporter_otlp_endpoint),
+    Probe(_REPORTS, _reports, lambda settings: settings.sentry_dsn),
+)

@@ -1,4 +1,4 @@
-"""The setting of traces."""
+"""The settings of traces and error reports."""
 
 from pydantic import Field
 
@@ -7,11 +7,15 @@ from config.settings import Settings
 
 
 class TraceSettings(Settings):
-    """Traces, beside the settings of the core."""
+    """Both, beside the settings of the core."""
 
     otel_exporter_otlp_endpoint: values.WebAddress | None = Field(
         default=None,
         description="OpenTelemetry collector (HTTP) that gets traces; not set: none are made",
+    )
+    sentry_dsn: values.SentryDsn | None = Field(
+        default=None,
+        description="Sentry project that gets unexpected errors, without any text; not set: none",
     )
 
 

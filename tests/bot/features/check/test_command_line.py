@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 import config.settings
 from bot.features import all_settings
@@ -293,15 +293,3 @@ async def test_models_that_the_budget_cannot_count_are_named(prices: str, seen: 
 def test_a_price_in_no_known_form_is_refused(price: str) -> None:
     with pytest.raises(ValidationError):
         Settings.model_validate({"prices": price})
-
-
-@pytest.mark.parametrize(("is_here", "verdict"), [(True, "ok"), (False, "warn")])
-async def test_error_reports_are_named_without_the_key(
-    monkeypatch: pytest.MonkeyPatch, verdict: str, *, is_here: bool
-) -> None:
-    if not is_here:
-        monkeypatch.setitem(sys.modules, "sentry_sdk", None)
-    settings = Settings(sentry_dsn=SecretStr("https://public@127.0.0.1/1"))
-    [row] = [row async for row in check_settings(settings) if row.what == "Error reports"]
-    assert row.verdict == verdict
-    assert "public" not in row.seen + row.advice

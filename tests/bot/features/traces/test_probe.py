@@ -43,7 +43,9 @@ async def test_missing_packages_are_named_and_the_bot_runs_on(
     verdict, seen = await row_of("http://127.0.0.1:1")
     assert (verdict, "install opentelemetry-sdk" in seen) == ("warn", True)
     with capture_logs() as log:
-        made = feature(services_of(memory))
+        made = feature(
+            services_of(memory, TraceSettings(otel_exporter_otlp_endpoint="http://127.0.0.1:1"))
+        )
     assert made.observers == ()
     [line] = log
     assert line["advice"].startswith("install opentelemetry-sdk opentelemetry-exporter-otlp")
