@@ -4,7 +4,7 @@ It lists and searches records. `Scopes` reads and writes the store.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -225,27 +225,28 @@ class ScopeMemory(EmbeddedStream):
             self.add(replace(stored, length=length, vectors_length=vectors_length))
         return self.revision >= revision and self.is_whole
 
-    def _take(self, entry_id: int, columns: Columns) -> None:
-        content = columns[b"j"]
-        record: Record | None = None
-        match entry := read(entry_id, columns[b"k"].decode(), content):
-            case Record():
-                record = entry
-                self._unindexed.append(entry)
-            case Amendment(fact_id=fact_id):
-                self._amendments.setdefault(fact_id, []).append(entry_id)
-                fact = self._records.get(fact_id)
-                if isinstance(fact, Fact):
-                    record = entry.amended(fact)
-            case Hidden(seq, hidden):
-                self.hidden.add(seq) if hidden else self.hidden.discard(seq)
-        if record is not None:
-            self._records[record.id] = record
-            if isinstance(record, Fact) and record.replaced_by:
-                self._replaced.setdefault(record.replaced_by, set()).add(record.id)
-        self.newest = entry_id
-        self.count += 1
-        self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
+    def _take(self, entries: Sequence[tuple[int, Columns]]) -> None:
+        for entry_id, columns in entries:
+            content = columns[b"j"]
+            record: Record | None = None
+            match entry := read(entry_id, columns[b"k"].decode(), content):
+                case Record():
+                    record = entry
+                    self._unindexed.append(entry)
+                case Amendment(fact_id=fact_id):
+                    self._amendments.setdefault(fact_id, []).append(entry_id)
+                    fact = self._records.get(fact_id)
+                    if isinstance(fact, Fact):
+                        record = entry.amended(fact)
+                case Hidden(seq, hidden):
+                    self.hidden.add(seq) if hidden else self.hidden.discard(seq)
+            if record is not None:
+                self._records[record.id] = record
+                if isinstance(record, Fact) and record.replaced_by:
+                    self._replaced.setdefault(record.replaced_by, set()).add(record.id)
+            self.newest = entry_id
+            self.count += 1
+            self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
     def indexing(self, zone: tzinfo) -> Iterator[None]:
         """Index new records, one step of some 10 ms at a time."""

@@ -61,9 +61,7 @@ class EmbeddedStream:
         self.fingerprint = delta.fingerprint
         if delta.length != UNKNOWN:
             self.length, self.vectors_length = delta.length, delta.vectors_length
-        for entry_id, columns in delta.entries:
-            if entry_id > self.newest:
-                self._take(entry_id, columns)
+        self._take([each for each in delta.entries if each[0] > self.newest])
         vectors = [each for each in delta.vectors if each[0] > self.newest_vector]
         if vectors:
             self._waiting.extend(vectors)
@@ -82,8 +80,8 @@ class EmbeddedStream:
             ids, vectors = zip(*waiting[start : start + _ROWS_AT_ONCE], strict=True)
             yield ids, vectors
 
-    def _take(self, entry_id: int, columns: Columns) -> None:
-        """Keep one stored entry, and count it and its bytes."""
+    def _take(self, entries: Sequence[tuple[int, Columns]]) -> None:
+        """Keep stored entries, and count them and their bytes."""
         raise NotImplementedError
 
 
@@ -93,6 +91,8 @@ _INDEXED_CHARS_AT_ONCE = 250_000
 """The numbers of the words of so many messages, and of so many characters, are in memory while
 indexing."""
 _USUAL_CHARS = 200
+_QUARTER_S = 900
+"""No day begins within a quarter of an hour, in no zone."""
 _MIN_KEPT = 20
 """So many newest messages are searched whatever memory they take."""
 _SHORTENED_SHARE = 2
@@ -138,14 +138,12 @@ class MessageStream(EmbeddedStream):
 
     def append(self, messages: Sequence[Message]) -> None:
         """Append messages in the order of their sequences, except those that are here already."""
-        for message in messages:
-            if message.seq > self.newest:
-                self.messages.append(message)
-                if message.is_refused:
-                    self.refused.append(message.seq)
-                self.newest = message.seq
-                self.count += 1
-                self._text_bytes += _bytes_of(message)
+        new = [message for message in messages if message.seq > self.newest]
+        self.messages += new
+        self.refused += [message.seq for message in new if message.is_refused]
+        self.newest = new[-1].seq if new else self.newest
+        self.count += len(new)
+        self._text_bytes += sum(map(_bytes_of, new))
 
     def indexed(self, zone: tzinfo) -> "HybridIndex":
         """Index new messages by the days of `zone`, in about 0.05 ms each; return the index."""
@@ -153,13 +151,15 @@ class MessageStream(EmbeddedStream):
         while len(index) < len(self.messages):
             first, chars, records = len(index), 0, list[IndexRecord]()
             said = self.messages[first : first + _INDEXED_AT_ONCE]
-            earlier = self.messages[first - 1 if first else 0]
+            before = self.messages[first - 1 if first else 0].sent_at
+            quarter = -1.0
             for message in said:
-                self._sessions += message.sent_at - earlier.sent_at > SESSION_PAUSE_S
-                day = datetime.fromtimestamp(message.sent_at, zone).date()
-                is_answer, text = message.role == "assistant", embedded_text(message)
-                records.append(IndexRecord(text, self._sessions, is_answer, said_on=day))
-                earlier = message
+                at, is_answer = message.sent_at, message.role == "assistant"
+                self._sessions += at - before > SESSION_PAUSE_S
+                if (of_message := at // _QUARTER_S) != quarter:
+                    quarter, day = of_message, datetime.fromtimestamp(at, zone).date()
+                records.append(IndexRecord(embedded_text(message), self._sessions, is_answer, day))
+                before = at
                 chars += len(message.text)
                 if chars > _INDEXED_CHARS_AT_ONCE:
                     break
@@ -193,8 +193,8 @@ class MessageStream(EmbeddedStream):
         at = bisect_left(self.messages, seq, key=lambda message: message.seq)
         return at if at < len(self.messages) and self.messages[at].seq == seq else None
 
-    def _take(self, entry_id: int, columns: Columns) -> None:
-        self.append([message_of(entry_id, columns)])
+    def _take(self, entries: Sequence[tuple[int, Columns]]) -> None:
+        self.append([message_of(*entry) for entry in entries])
 
 
 def _bytes_of(message: Message) -> int:
