@@ -13,7 +13,7 @@ IS_MUSL := import sys, sysconfig; sys.exit("musl" not in str(sysconfig.get_confi
 UNREAD := -name tests -o -name benchmarks -o -name f2py -o -name __pycache__
 LANGUAGES := root $(basename $(notdir $(wildcard bot/language/*.toml)))
 
-.PHONY: help run test quick check lock clean new_venv
+.PHONY: help run test trials quick check lock clean new_venv
 
 help:  ## shows this list
 	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
@@ -21,10 +21,13 @@ help:  ## shows this list
 run: .venv/.run  ## starts the bot; without TELEGRAM_BOT_TOKEN it serves a playground and prints its address
 	$(BIN)/python -m bot
 
-test: .venv/.dev  ## runs the whole suite
-	$(BIN)/python -m pytest
+test: .venv/.dev  ## runs the tests, without the long trials
+	$(BIN)/python -m pytest -m "not trial"
 
-quick: .venv/.dev  ## runs the unit part of the suite, in seconds
+trials: .venv/.dev  ## runs the long trials: days of faults and kills, clusters, attacks, a browser
+	$(BIN)/python -m pytest -m trial
+
+quick: .venv/.dev  ## runs the unit part of the tests, in seconds
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=quick tests/test_structure.py \
 	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply \
 	  tests/bot/commands tests/memory/behaviors tests/memory/search

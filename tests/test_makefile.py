@@ -96,7 +96,7 @@ def test_a_venv_of_a_supported_python_is_kept_and_pip_prints_only_errors(
 
 def test_help_lists_all_targets(tmp_path: Path) -> None:
     listed = [line.split()[1] for line in make(tmp_path, "help").stdout.splitlines()]
-    assert listed == ["help", "run", "test", "quick", "check", "lock", "clean"]
+    assert listed == ["help", "run", "test", "trials", "quick", "check", "lock", "clean"]
 
 
 def test_one_line_says_what_to_do_if_the_bot_starts_outside_the_venv() -> None:

@@ -31,6 +31,7 @@ def without(name: str, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("name", OUR_FEATURES)
 async def test_the_bot_remembers_and_forgets_without(rig: Rig, tmp_path: Path, name: str) -> None:
     remember_with(rig)

@@ -172,4 +172,3 @@ TEXTS = (
     Attack("F9 60 messages at once", _flood),
     Attack("a cookie of 60,000 characters", _cookie),
 )
-ATTACKS = (*FILES, *TEXTS)

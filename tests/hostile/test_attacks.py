@@ -21,6 +21,7 @@ MAX_BLOCKED_MS = 400
 """How long one step of the loop may take; before the fixes each attack took seconds."""
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("attacks", [*([each] for each in FILES), TEXTS], ids=lambda a: a[0].name)
 async def test_an_attack_does_no_harm_and_does_not_delay_others(
     attacks: Sequence[Attack], rig: Rig

@@ -77,6 +77,7 @@ async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: i
             await forum.wait_for_reply(topic=topic)
 
 
+@pytest.mark.trial
 async def test_a_flood_of_one_member_leaves_messages_for_the_other_topics_of_a_group(
     rig: Rig,
 ) -> None:

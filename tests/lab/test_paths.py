@@ -2,6 +2,8 @@
 
 from operator import gt
 
+import pytest
+
 from tests.lab.measures import traced_paths
 
 MAX = {"start": (1_025, 209), "text": (602, 125)}
@@ -11,6 +13,7 @@ MAX_FRAMES = 12
 """Of our own functions between the event loop and the SDK."""
 
 
+@pytest.mark.trial
 async def test_start_and_message_pass_no_more_functions_and_files_than_their_budgets() -> None:
     """Bounds are only lowered; `python -m tests.lab.measures` prints the figures."""
     for _ in range(3):  # on a busy machine a rare loop may run beside the message

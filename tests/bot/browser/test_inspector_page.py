@@ -18,6 +18,7 @@ from tests.bot.browser.visitor import PHONE, WIDE, Scheme, Visitor, visiting
 from tests.servers.web_site import ARTICLE, Site
 
 pytestmark = [
+    pytest.mark.trial,
     pytest.mark.usefixtures("launcher"),
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.xdist_group("browser"),  # one Chromium for all

@@ -16,6 +16,7 @@ from tests.bot.browser.visitor import PHONE, WIDE, Visitor, visiting
 from tests.servers.model_api import Reply, server_error
 
 pytestmark = [
+    pytest.mark.trial,
     pytest.mark.usefixtures("launcher"),
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.xdist_group("browser"),  # one Chromium for all

@@ -113,6 +113,7 @@ async def test_every_suggested_question_is_answered(folder: Path) -> None:
     assert sum("What I learned" in answer for answer in answers) >= 3
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("language", ["en", "de", "es", "fa", "ru"])
 async def test_most_questions_of_ones_own_are_answered_with_the_right_message(
     folder: Path, language: str

@@ -9,7 +9,11 @@ from tests.acceptance.buttons import erase
 from tests.acceptance.rig import open_rig
 from tests.lab.cluster.nodes import ThreeNodeCluster
 
-pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.usefixtures("launcher")]
+pytestmark = [
+    pytest.mark.trial,
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.usefixtures("launcher"),
+]
 
 
 async def test_people_can_talk_clear_and_forget_on_a_cluster(

@@ -20,7 +20,7 @@ from tests.lab.cluster.nodes import ThreeNodeCluster, primary_of
 from tests.memory.turns import clear
 from tests.valkey import HOST, ValkeyServer
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.trial, pytest.mark.xdist_group("cluster")]
 
 OPTIONS = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(), wait_replicas=1)
 HERE = Scope.of_chat(7)

@@ -24,7 +24,7 @@ from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import carry_out
 from tests.memory.words_embedder import WordsEmbedder
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.trial, pytest.mark.xdist_group("cluster")]
 
 CHATS = [Scope.of_chat(number) for number in range(1, 31)]
 LEASE_S = 2.0

@@ -8,6 +8,7 @@ def _forked(launcher: None) -> None:
     """Fork all bots of these tests."""
 
 
+@pytest.hookimpl(trylast=True)  # of those that `-m` leaves
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spread the days over most of the run: they wait, and other tests use the cores meanwhile."""
     days = [each for each in items if each.path.name == "test_faults.py"]

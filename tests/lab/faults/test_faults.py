@@ -50,6 +50,7 @@ def in_one_day(faults: Sequence[Fault]) -> Fault:
     return replace(faults[0], name=name, strike=strike, rounds=len(faults), texts=TEXTS)
 
 
+@pytest.mark.trial
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("fault", [*days()], ids=lambda fault: fault.name)
 async def test_nothing_is_lost_doubled_or_out_of_order(fault: Fault, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.lab.faults.clocks import FAKED, MISSING
 from tests.stored import everything_stored
 
 
+@pytest.mark.trial
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
 @pytest.mark.parametrize("offset", ["+3h", "-3h"])
 async def test_what_is_due_comes_at_its_time_and_a_forgetting_erases_everything_said_before_it(

@@ -41,6 +41,7 @@ def test_answers_out_of_order_are_counted() -> None:
     assert (place.disorder(), place.missing()) == (1, [])
 
 
+@pytest.mark.trial
 @pytest.mark.usefixtures("launcher")
 @pytest.mark.timeout(600)
 async def test_a_short_month_breaks_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:

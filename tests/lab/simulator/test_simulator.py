@@ -38,6 +38,7 @@ def test_a_sample_of_schedules_with_reminders_and_tasks_keeps_every_promise(
         assert sum(each.counts[what] for each in outcomes) >= REMINDING / 2, what
 
 
+@pytest.mark.trial
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
 def test_a_broken_protocol_is_found(mutant: Mutant, tokens: TokenCounter) -> None:
     with simulator(mutant.protocol(), tokens) as simulated:
@@ -46,6 +47,7 @@ def test_a_broken_protocol_is_found(mutant: Mutant, tokens: TokenCounter) -> Non
         assert any(violation.startswith(mutant.promise) for violation in found)
 
 
+@pytest.mark.trial
 def test_the_same_seed_gives_the_same_schedule_in_any_process(tokens: TokenCounter) -> None:
     """The other process hashes strings differently, and so orders its sets differently."""
     with simulator(tokens=tokens) as simulated:
