@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, ClassVar, Literal
 
 import orjson
 
+from memory.queue.ready_queue import GROUP
 from memory.store.commands import Arg
 from memory.store.keys import Keys
 from tests.acceptance.forked import Forked
@@ -22,6 +23,14 @@ from tests.valkey import free_port, opened
 ROOT = Path(__file__).parents[2]
 KEY = "sk-secret-of-the-operator"
 START_S = 60
+_END_LEASES = """
+redis.call("DEL", KEYS[2], unpack(redis.call("KEYS", "*:lease")))
+local held = redis.pcall("XPENDING", KEYS[1], ARGV[1], "-", "+", 100)
+for _, wake_up in ipairs(held) do
+  local id, consumer = wake_up[1], wake_up[2]
+  redis.call("XCLAIM", KEYS[1], ARGV[1], consumer, 0, id, "IDLE", 3600000, "JUSTID")
+end
+"""
 
 
 class BotProcess:
@@ -207,10 +216,15 @@ class Rig:
         return others
 
     async def restart(self) -> BotProcess:
-        """Kill the bot and start a new process."""
+        """Kill the bot, and start a new process once the leases that it held have ended."""
         await self.bot.kill()
+        await self.end_leases()
         await self.bot.start()
         return self.bot
+
+    async def end_leases(self) -> None:
+        """Let the time pass after which others take over the work of a dead process."""
+        await self.redis("EVAL", _END_LEASES, 2, self.keys.ready_queue, self.keys.poller, GROUP)
 
     def anna(self, language: str = "en") -> tuple[Person, Chat]:
         """Return a person and her private chat."""

@@ -12,12 +12,11 @@ _MB = 2**20
 _EMPTY_SEGMENT = b"\xff\xe5\x00\x02"
 
 
-def photo(width: int = 640, height: int = 480, megabytes: float = 0) -> Upload:
-    """Return a photo that was sent as a file, with as many bytes behind its end."""
+def photo(megabytes: int) -> Upload:
+    """Return a photo of this size that was sent as a file; most of it is behind its end."""
     file = io.BytesIO()
-    Image.radial_gradient("L").resize((width, height)).convert("RGB").save(file, "JPEG", quality=95)
-    rest = bytes(max(0, int(megabytes * _MB) - file.tell()))
-    return Upload(file.getvalue() + rest, "photo.jpg", "image/jpeg")
+    Image.radial_gradient("L").convert("RGB").save(file, "JPEG")
+    return Upload(file.getvalue().ljust(megabytes * _MB, b"\0"), "photo.jpg", "image/jpeg")
 
 
 def picture_of_segments(megabytes: int) -> Upload:

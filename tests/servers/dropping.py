@@ -29,11 +29,11 @@ class _AbortableProtocol(HttpToolsProtocol):
 class DroppingServer:
     """Serves `app` on 127.0.0.1 from `start` to `stop`; its handlers may call `drop_connection`.
 
-    Port 0 takes a free one; started again it listens on the same port.
+    Started again it listens on the same port.
     """
 
-    def __init__(self, app: Starlette, port: int = 0) -> None:
-        self.port = port
+    def __init__(self, app: Starlette) -> None:
+        self.port = 0
         self._config = uvicorn.Config(
             _until_cancelled(app),
             http=_AbortableProtocol,

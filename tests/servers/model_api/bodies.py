@@ -105,7 +105,6 @@ class _ResponseFormat(_Wire):
 
 class _StreamOptions(_Wire):
     include_usage: bool = False
-    include_obfuscation: bool = False
 
 
 class _Chat(_Wire):
