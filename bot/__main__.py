@@ -100,7 +100,7 @@ def main() -> int:
     except (SettingsError, UnusableClass) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    configure_logs(settings.log_level, secrets_of(settings))
+    configure_logs("info", secrets_of(settings))
     for name, advice in unknown_names(type(settings)):
         log.warning("unknown setting", name=name, advice=advice)
     hide_secrets(settings)

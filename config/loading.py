@@ -117,13 +117,17 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 """An environment is full of names for other programs, so a name must be more alike."""
 
 
-_GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
+_GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT", "LOG_LEVEL"), "it is a constant now") | {
     "ATTACHABLE_BEHAVIORS": "name each class in BEHAVIORS, as `package.module:Class@off`",
     "MAX_DOCUMENT_MB": "it is 20 now, as much as Telegram lets bots fetch",
     "MAX_PENDING_CONVERSATIONS": "the limit is always 10,000 now",
     "MAX_TURNS_PER_PERSON": "the limit is always 4 now",
+    "REDIS_MEMORY_MB": "end REDIS_URL with `?memory_mb=` and its number instead",
     "REDIS_TLS_VERIFY": "end REDIS_URL with `?ssl_cert_reqs=none` or `required` instead",
     "RICH_MESSAGES": "a feature of yours has `sends_rich=True` for that: docs/features.md",
+    "SEARCH_API_KEY": "set SEARCH to this key instead",
+    "SEARCH_URL": "set SEARCH to this address instead",
+    "TURN_TIMEOUT_S": "it is three times MODEL_TIMEOUT_S or TOOL_TIMEOUT_S now, and at least 180",
 }
 """Settings of earlier releases, and what holds in their place."""
 
@@ -156,7 +160,7 @@ def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[tuple[st
 
 RELOADED = frozenset(
     ("admin_user_ids", "allowed_user_ids", "allowed_group_ids", "user_turns_per_minute")
-) | {"user_tokens_per_day", "prices", "budget_per_month", "system_prompt_file", "log_level"}
+) | {"user_tokens_per_day", "prices", "budget_per_month", "system_prompt_file"}
 """The settings that take effect without a restart."""
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config import values
@@ -39,10 +39,8 @@ def _webhook_secret(chosen: dict[str, Any]) -> SecretStr | None:
 
 def own_address(model: str) -> Any:
     """Return the field for the server of a further model; not set, it is the main model's."""
-    return Field(
-        default_factory=lambda chosen: chosen["openai_base_url"],
-        description=f"Server of {model}; not set: `OPENAI_BASE_URL`",
-    )
+    said = f"Server of {model}; not set: `OPENAI_BASE_URL`"
+    return values.setting(lambda chosen: chosen["openai_base_url"], said)
 
 
 def own_key(model: str, address: str) -> Any:
@@ -56,7 +54,7 @@ def own_key(model: str, address: str) -> Any:
         return api_key if chosen[address] == chosen["openai_base_url"] else None
 
     said = f"API key of {model}; not set: `OPENAI_API_KEY` if the server is the same"
-    return Field(default_factory=key, description=said)
+    return values.setting(key, said)
 
 
 class Settings(BaseSettings):
@@ -72,82 +70,72 @@ class Settings(BaseSettings):
     )
 
     # Telegram
-    telegram_bot_token: values.BotToken | None = Field(
-        default=None, description="The bot's token; not set: the playground opens"
+    telegram_bot_token: values.BotToken | None = values.setting(
+        None, "The bot's token; not set: the playground opens"
     )
-    telegram_api_url: values.WebAddress = Field(
-        default="https://api.telegram.org", description="Bot API server"
+    telegram_api_url: values.WebAddress = values.setting(
+        "https://api.telegram.org", "Bot API server"
     )
-    webhook_url: values.PublicAddress | None = Field(
-        default=None, description="Public base address of this bot; not set: the bot polls Telegram"
+    webhook_url: values.PublicAddress | None = values.setting(
+        None, "Public base address of this bot; not set: the bot polls Telegram"
     )
-    take_over_webhook: Annotated[Literal["no", "yes"], values.AnyCase] = Field(
-        default="no",
-        description="Whether a polling bot may delete an existing webhook; `no`: refuse to start",
+    take_over_webhook: Annotated[Literal["no", "yes"], values.AnyCase] = values.setting(
+        "no", "Whether a polling bot may delete an existing webhook; `no`: refuse to start"
     )
-    webhook_secret: values.WebhookSecret | None = Field(
-        default_factory=_webhook_secret,
-        description="Proves that a webhook call is Telegram's; not set: derived from the token",
+    webhook_secret: values.WebhookSecret | None = values.setting(
+        _webhook_secret, "Proves that a webhook call is Telegram's; not set: derived from the token"
     )
     port: int = values.number(8080, 0, 65535, "Port of the web pages and the webhook; 0: any")
-    admin_user_ids: values.UserIds = Field(
-        default=frozenset(), description="People who may use the admin commands"
+    admin_user_ids: values.UserIds = values.setting(
+        frozenset(), "People who may use the admin commands"
     )
-    allowed_user_ids: values.UserIds = Field(
-        default=frozenset(), description="People who may use the bot; empty: see `ACCESS`"
+    allowed_user_ids: values.UserIds = values.setting(
+        frozenset(), "People who may use the bot; empty: see `ACCESS`"
     )
-    access: Annotated[Literal["open", "ask", "invite"], values.AnyCase] = Field(
-        default="open",
-        description="Who else may use the bot. `open`: everybody if `ALLOWED_USER_IDS` is empty, "
+    access: Annotated[Literal["open", "ask", "invite"], values.AnyCase] = values.setting(
+        "open",
+        "Who else may use the bot. `open`: everybody if `ALLOWED_USER_IDS` is empty, "
         "else nobody; `ask`: people whom an admin lets in; `invite`: people with an invitation",
     )
-    allowed_group_ids: values.GroupIds = Field(
-        default=frozenset(),
-        description="Groups that may use the bot; empty with `ACCESS=open`: all groups",
+    allowed_group_ids: values.GroupIds = values.setting(
+        frozenset(), "Groups that may use the bot; empty with `ACCESS=open`: all groups"
     )
 
     # Models
-    openai_api_key: values.Secret | None = Field(default=None, description="API key of the model")
-    openai_base_url: values.WebAddress = Field(
-        default="https://api.openai.com/v1",
-        description="Any server with OpenAI's chat completions or Responses API",
+    openai_api_key: values.Secret | None = values.setting(None, "API key of the model")
+    openai_base_url: values.WebAddress = values.setting(
+        "https://api.openai.com/v1", "Any server with OpenAI's chat completions or Responses API"
     )
-    openai_api: Annotated[Literal["auto", "chat", "responses"], values.AnyCase] = Field(
-        default="auto",
-        description="Chat completions or the Responses API; `auto`: the one that the server takes",
+    openai_api: Annotated[Literal["auto", "chat", "responses"], values.AnyCase] = values.setting(
+        "auto", "Chat completions or the Responses API; `auto`: the one that the server takes"
     )
-    openai_model: values.Text = Field(
-        default="gpt-5.4-mini", description="Model that answers people"
+    openai_model: values.Text = values.setting("gpt-5.4-mini", "Model that answers people")
+    openai_memory_model: values.Text = values.setting(
+        lambda chosen: chosen["openai_model"],
+        "Model of internal calls (learning, narratives); not set: `OPENAI_MODEL`",
     )
-    openai_memory_model: values.Text = Field(
-        default_factory=lambda chosen: chosen["openai_model"],
-        description="Model of internal calls (learning, narratives); not set: `OPENAI_MODEL`",
+    openai_reasoning: values.Reasoning | None = values.setting(
+        None, "Reasoning effort of answers; not set: the model's default"
     )
-    openai_reasoning: values.Reasoning | None = Field(
-        default=None, description="Reasoning effort of answers; not set: the model's default"
+    openai_memory_reasoning: values.Reasoning | None = values.setting(
+        None, "Reasoning effort of internal calls; not set: the model's default"
     )
-    openai_memory_reasoning: values.Reasoning | None = Field(
-        default=None, description="Reasoning effort of internal calls; not set: the model's default"
+    openai_verbosity: values.Verbosity | None = values.setting(
+        None, "Length of answers; not set: the model's default"
     )
-    openai_verbosity: values.Verbosity | None = Field(
-        default=None, description="Length of answers; not set: the model's default"
+    openai_service_tier: values.Text | None = values.setting(
+        None, "Service tier of answers, such as `flex`; not set: the account's default"
     )
-    openai_service_tier: values.Text | None = Field(
-        default=None,
-        description="Service tier of answers, such as `flex`; not set: the account's default",
+    openai_safety_identifier: Annotated[Literal["on", "off"], values.AnyCase] = values.setting(
+        "off", "Send a hash of the person's id, so that OpenAI can tell abusers"
     )
-    openai_safety_identifier: Annotated[Literal["on", "off"], values.AnyCase] = Field(
-        default="off", description="Send a hash of the person's id, so that OpenAI can tell abusers"
-    )
-    fallback_model: values.Text | None = Field(
-        default=None,
-        description="Second model, asked while the first one or its server fails; not set: none",
+    fallback_model: values.Text | None = values.setting(
+        None, "Second model, asked while the first one or its server fails; not set: none"
     )
     fallback_base_url: values.WebAddress = own_address("the second model")
     fallback_api_key: values.Secret | None = own_key("the second model", "fallback_base_url")
-    openai_embedding_model: values.ModelOrOff = Field(
-        default="text-embedding-3-small",
-        description="Embedding model for recall; `off`: recall uses words alone",
+    openai_embedding_model: values.ModelOrOff = values.setting(
+        "text-embedding-3-small", "Embedding model for recall; `off`: recall uses words alone"
     )
     openai_embedding_dimensions: int | None = values.number(
         None, 8, 8192, "Dimensions of an embedding; not set: the model's default"
@@ -158,22 +146,18 @@ class Settings(BaseSettings):
     )
 
     # Store
-    redis_url: values.RedisAddress | None = Field(
-        default=None,
-        description="Redis or Valkey; not set: an embedded Valkey is started; "
-        "`?ssl_cert_reqs=none` at the end accepts any certificate",
+    redis_url: values.RedisAddress | None = values.setting(
+        None,
+        "Redis or Valkey; not set: an embedded Valkey is started; "
+        "`?ssl_cert_reqs=none` at the end accepts any certificate, `?memory_mb=25` tells the "
+        "plan's memory if the server reports no `maxmemory`",
     )
     redis_max_connections: int = values.number(
         4, 2, 1000, "Connections to Redis of one process; one waits for work, of 3 one for signals"
     )
-    redis_memory_mb: int | None = values.number(
-        None, 1, 1_048_576, "Memory of the Redis plan, if the server reports no `maxmemory`"
-    )
-    data_dir: values.Folder = Field(
-        default_factory=lambda: Path(
-            os.environ.get("XDG_DATA_HOME") or "~/.local/share", "ricordo"
-        ),
-        description="Data of the embedded Valkey; not set: `~/.local/share/ricordo`",
+    data_dir: values.Folder = values.setting(
+        lambda: Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "ricordo"),
+        "Data of the embedded Valkey; not set: `~/.local/share/ricordo`",
     )
 
     # Prompt
@@ -186,32 +170,32 @@ class Settings(BaseSettings):
         1000, 50, 200_000, "Tokens of a call that are kept for the reply"
     )
     recall_k: int = values.number(48, 0, 100, "Older messages to choose from; 0: no recall")
-    system_prompt_file: values.ExistingFile | None = Field(
-        default=None, description="File that replaces the built-in system prompt"
+    system_prompt_file: values.ExistingFile | None = values.setting(
+        None, "File that replaces the built-in system prompt"
     )
-    timezone: values.Zone = Field(
-        default=ZoneInfo("UTC"), description="Time zone of dates and times in prompts"
+    timezone: values.Zone = values.setting(
+        ZoneInfo("UTC"), "Time zone of dates and times in prompts"
     )
 
     # Learning
-    learn: values.MemoryKinds = Field(
-        default=("state", "facts", "synopses"),
-        description="What internal calls learn from conversations, beside the messages themselves",
+    learn: values.MemoryKinds = values.setting(
+        ("state", "facts", "synopses"),
+        "What internal calls learn from conversations, beside the messages themselves",
     )
     learn_every_turns: int = values.number(4, 1, 100, "Learn after this many exchanges")
     learn_after_s: float = values.number(
         30, 1, 86_400, "Learn earlier after a pause of so many seconds"
     )
-    recall_narrative: Annotated[Literal["off", "auto", "always"], values.AnyCase] = Field(
-        default="auto",
-        description="Whether a model turns recalled synopses into one dated narrative; `auto`: if "
+    recall_narrative: Annotated[Literal["off", "auto", "always"], values.AnyCase] = values.setting(
+        "auto",
+        "Whether a model turns recalled synopses into one dated narrative; `auto`: if "
         "two are found, once a day",
     )
-    behaviors: values.ImportPaths = Field(
-        default=(), description="Your own memory behaviors, as `package.module:Class`"
+    behaviors: values.ImportPaths = values.setting(
+        (), "Your own memory behaviors, as `package.module:Class`"
     )
-    features: values.FeaturePaths = Field(
-        default=(), description="Your own features, as `package.module:feature`"
+    features: values.FeaturePaths = values.setting(
+        (), "Your own features, as `package.module:feature`"
     )
 
     # Limits of a turn
@@ -220,9 +204,6 @@ class Settings(BaseSettings):
     tool_timeout_s: float = values.number(20, 1, 600, "Time limit of one tool call")
     model_timeout_s: float = values.number(
         60, 1, 600, "Time limit of one model call; with `FALLBACK_MODEL` the first model has half"
-    )
-    turn_timeout_s: float = values.number(
-        180, 1, 3600, "Time limit of a whole turn, from the files it reads to those it answers with"
     )
     coalesce_s: float = values.number(
         0.5, 0, 2, "Messages that follow within this time are answered together with the first"
@@ -247,8 +228,8 @@ class Settings(BaseSettings):
         1_000_000_000,
         "Tokens of answers to one person in a day (UTC); 0: unlimited; admins are not limited",
     )
-    prices: values.Prices = Field(
-        default=(), description="Prices of models in your currency, for `/usage` and the budget"
+    prices: values.Prices = values.setting(
+        (), "Prices of models in your currency, for `/usage` and the budget"
     )
     budget_per_month: Decimal = values.number(
         Decimal(0),
@@ -262,11 +243,6 @@ class Settings(BaseSettings):
     )
     memory_ttl_days: int = values.number(
         365, 1, 36500, "Forget a conversation after so many days without a message"
-    )
-
-    # Operations
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], values.AnyCase] = Field(
-        default="info", description="Lowest level that is logged"
     )
 
     @model_validator(mode="before")
@@ -287,8 +263,6 @@ class Settings(BaseSettings):
             raise ValueError(
                 "REPLY_TOKENS must be less than half of PROMPT_TOKENS: lower it, or raise the other"
             )
-        if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:
-            raise ValueError("TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S")
         return self
 
     def models_in_use(self) -> dict[str, tuple[str, ...]]:
@@ -311,6 +285,16 @@ class Settings(BaseSettings):
         return int(token.partition(":")[0])
 
     @property
+    def turn_timeout_s(self) -> float:
+        """The time limit of a whole turn, with its files: that of three of its longest calls."""
+        return max(180.0, 3 * max(self.model_timeout_s, self.tool_timeout_s))
+
+    @property
+    def redis_memory_mb(self) -> int:
+        """The memory of the Redis plan, as `REDIS_URL` tells it; 0 if it does not."""
+        return values.redis_memory_mb(values.secret_of(self.redis_url) or "")
+
+    @property
     def send_timeout_s(self) -> float:
         """How long one request that sends a message may take: at most half of a lease."""
         return min(_MAX_SEND_S, self.lease_s / 2)
@@ -318,10 +302,8 @@ class Settings(BaseSettings):
     @property
     def platform(self) -> str | None:
         """The platform that hosts this process: heroku, fly, railway, render; or None."""
-        for mark, name in PLATFORM_MARKS.items():
-            if fnmatch.filter(os.environ, mark):
-                return name
-        return None
+        marks = PLATFORM_MARKS.items()
+        return next((name for mark, name in marks if fnmatch.filter(os.environ, mark)), None)
 
     @property
     def verifies_redis_tls(self) -> bool:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
@@ -58,6 +58,12 @@ class Price(NamedTuple):
     unit: Literal["", "min", "kchar", "Mchar", "image"] = ""
 
 
+def setting(default: object, description: str) -> Any:
+    """Return the field of a setting whose values its type allows; a function makes its default."""
+    given = {"default_factory": default} if callable(default) else {"default": default}
+    return Field(**given, description=description)
+
+
 def number(default: float | Decimal | None, min_: float, max_: float, description: str) -> Any:
     """Return the field of a setting that is a number between bounds."""
     return Field(default=default, ge=min_, le=max_, description=description)
@@ -101,7 +107,7 @@ def matching(pattern: re.Pattern[str]) -> AfterValidator:
     return _only(lambda text: pattern.fullmatch(text) is not None)
 
 
-def _is_web_address(text: str) -> bool:
+def is_web_address(text: str) -> bool:
     """Also refuse an address with a login: we show addresses in logs and checks."""
     parts = urlsplit(text)
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
@@ -119,7 +125,13 @@ def _is_public_address(text: str) -> bool:
 def _is_redis_address(text: str) -> bool:
     parts = urlsplit(text)
     target = parts.path if parts.scheme == "unix" else parts.hostname
-    return parts.scheme in REDIS_SCHEMES and bool(target) and parts.port != 0
+    is_whole = bool(target) and parts.port != 0 and redis_memory_mb(text) >= 0
+    return parts.scheme in REDIS_SCHEMES and is_whole
+
+
+def redis_memory_mb(address: str) -> int:
+    """Return `memory_mb` of an address of Redis, or 0; raise `ValueError` for another text."""
+    return int(parse_qs(urlsplit(address).query).get("memory_mb", ["0"])[0])
 
 
 def on_text(read: Callable[[str], object]) -> BeforeValidator:
@@ -157,7 +169,7 @@ SentryDsn: TypeAlias = Annotated[
 ]
 WebAddress: TypeAlias = Annotated[
     str,
-    _only(_is_web_address),
+    _only(is_web_address),
     AfterValidator(lambda address: address.rstrip("/")),
     Allowed("an `http://` or `https://` address without a login"),
 ]
@@ -189,20 +201,14 @@ GroupIds: TypeAlias = Annotated[
     Allowed("ids of groups, all below 0, separated by commas or spaces"),
 ]
 ImportPaths: TypeAlias = Annotated[
-    tuple[
-        Annotated[
-            str,
-            matching(_SCOPED_PATH),
-            Allowed(
-                "classes as `package.module:Class`, separated by commas or spaces; with `@private`,"
-                " `@groups`, `@<chat id>` or `@<chat id>:<topic id>` one runs only there, and with"
-                " `@off` only where people turn it on"
-            ),
-        ],
-        ...,
-    ],
+    tuple[Annotated[str, matching(_SCOPED_PATH)], ...],
     NoDecode,
     on_text(words),
+    Allowed(
+        "classes as `package.module:Class`, separated by commas or spaces; with `@private`,"
+        " `@groups`, `@<chat id>` or `@<chat id>:<topic id>` one runs only there, and with"
+        " `@off` only where people turn it on"
+    ),
 ]
 FeaturePaths: TypeAlias = Annotated[
     tuple[Annotated[str, matching(_IMPORT_PATH)], ...],

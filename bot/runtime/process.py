@@ -225,7 +225,7 @@ def memory_options(settings: Settings) -> MemoryOptions:
         cache_bytes=_CACHE_BYTES,
         conversation_bytes=max(_CACHE_BYTES * 3 // 4, memory_mb() * 2**20 // _CONVERSATION_SHARE),
         times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
-        redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
+        redis_bytes=settings.redis_memory_mb * 2**20,
         wait_replicas=settings.intake_wait_replicas,
         zone=settings.timezone,
         shares_groups=settings.sends_per_second > 0,

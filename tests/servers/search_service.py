@@ -34,7 +34,7 @@ class SearchServer(DroppingServer):
 
     @property
     def brave(self) -> str:
-        """The address for `SEARCH_URL` beside a key."""
+        """The address of its API that is like Brave's."""
         return self.url + BRAVE_PATH
 
     async def _searxng(self, request: Request) -> Response:

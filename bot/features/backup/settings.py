@@ -1,7 +1,5 @@
 """The setting of backups."""
 
-from pydantic import Field
-
 from config import values
 from config.settings import Settings
 
@@ -9,9 +7,8 @@ from config.settings import Settings
 class BackupSettings(Settings):
     """Backups, beside the settings of the core."""
 
-    backup_passphrase: values.Secret | None = Field(
-        default=None,
-        description="Encrypts backups (`backup`, `restore`); not set: a terminal is asked for it",
+    backup_passphrase: values.Secret | None = values.setting(
+        None, "Encrypts backups (`backup`, `restore`); not set: a terminal is asked for it"
     )
 
 

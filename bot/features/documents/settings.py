@@ -3,7 +3,6 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field
 from pydantic_settings import NoDecode
 
 from config import values
@@ -17,9 +16,8 @@ _SCOPED_NAMESPACE = re.compile(f"{NAMESPACE.pattern}(@({values.TARGET}))?")
 class DocumentSettings(Settings):
     """Documents, beside the settings of the core."""
 
-    documents: Annotated[Literal["auto", "tool", "off"], values.AnyCase] = Field(
-        default="auto",
-        description="Search documents before each call, only when the model uses a tool, or not",
+    documents: Annotated[Literal["auto", "tool", "off"], values.AnyCase] = values.setting(
+        "auto", "Search documents before each call, only when the model uses a tool, or not"
     )
     document_namespaces: Annotated[
         tuple[Annotated[str, values.matching(_SCOPED_NAMESPACE)], ...],
@@ -28,9 +26,7 @@ class DocumentSettings(Settings):
         values.Allowed(
             "names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces; `@` as in `BEHAVIORS`"
         ),
-    ] = Field(
-        default=(), description="Namespaces of your own documents (`ingest`) that this bot may read"
-    )
+    ] = values.setting((), "Namespaces of your own documents (`ingest`) that this bot may read")
 
 
 SETTINGS = DocumentSettings

@@ -1,7 +1,5 @@
 """The setting of drawing."""
 
-from pydantic import Field
-
 from config import values
 from config.settings import Settings
 
@@ -9,10 +7,9 @@ from config.settings import Settings
 class DrawingSettings(Settings):
     """What draws, beside the settings of the core."""
 
-    openai_image_model: values.ModelOrOff = Field(
-        default=None,
-        description="Model that draws images, on the server of `OPENAI_BASE_URL`; not set: the "
-        "bot draws none",
+    openai_image_model: values.ModelOrOff = values.setting(
+        None,
+        "Model that draws images, on the server of `OPENAI_BASE_URL`; not set: the bot draws none",
     )
 
     def models_in_use(self) -> dict[str, tuple[str, ...]]:

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from config import values
 from config.settings import Settings
 
@@ -11,8 +9,8 @@ from config.settings import Settings
 class HintsSettings(Settings):
     """Whether people are told what they have not found, beside the settings of the core."""
 
-    hints: Annotated[Literal["on", "off"], values.AnyCase] = Field(
-        default="on", description="`off`: no tips below answers in private chats"
+    hints: Annotated[Literal["on", "off"], values.AnyCase] = values.setting(
+        "on", "`off`: no tips below answers in private chats"
     )
 
 

@@ -31,9 +31,8 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     settings = services.own(LinksSettings)
     tools: list[Tool[Any]] = [read_page_tool(PageFetcher())]
-    if settings.search_url is not None:
-        key = secret_of(settings.search_api_key)
-        tools.append(search_web_tool(SearchService(settings.search_url, key)))
+    if search := secret_of(settings.search):
+        tools.append(search_web_tool(SearchService(search)))
     return Feature(name="links", tools=tools, ways=["way_link"])
 
 

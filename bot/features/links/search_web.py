@@ -15,6 +15,7 @@ from bot.http_client import MAX_VALUES, HttpClient, read_json, trusted
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
 
+BRAVE = "https://api.search.brave.com/res/v1/web/search"
 _TIMEOUT_S = 10
 _MAX_RESULTS = 8
 _MAX_QUERY_CHARS = 400
@@ -43,15 +44,20 @@ class SearchFailed(ToolError):
 
 
 class SearchService:
-    """A search service: with a `key` Brave's web search API at `address`, else a SearXNG."""
+    """The search service that `SEARCH` names: a SearXNG by its address, or Brave by a key."""
 
-    def __init__(self, address: str, key: str | None) -> None:
-        base = address.removesuffix("/search")
-        self._address = address if key else f"{base}/search"
-        self._parameters = {"count": str(_MAX_RESULTS)} if key else {"format": "json"}
+    def __init__(self, named: str) -> None:
+        self.name, self._address = "Brave", BRAVE
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip, identity"}
-        if key:
-            self._headers["X-Subscription-Token"] = key
+        if "://" in named:
+            self.name, self._address = (
+                "SearXNG",
+                f"{named.rstrip('/').removesuffix('/search')}/search",
+            )
+            self._parameters = {"format": "json"}
+        else:
+            self._parameters = {"count": str(_MAX_RESULTS)}
+            self._headers["X-Subscription-Token"] = named
 
     async def search(self, query: str) -> list[str]:
         """Return at most eight results, best first; raise `SearchFailed`.

@@ -1,29 +1,32 @@
 """The settings of pages and searches of the web."""
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import SecretStr
 
 from config import values
 from config.settings import Settings
 
-_BRAVE = "https://api.search.brave.com/res/v1/web/search"
+_SERVICE = re.compile(r"https?://[^\s/@]+(/\S*)?|[^\s:/@]+", re.IGNORECASE)
 
 
 class LinksSettings(Settings):
     """The web, beside the settings of the core."""
 
-    web: Annotated[Literal["off", "read"], values.AnyCase] = Field(
-        default="read", description="Whether the model may read public web pages (`read`)"
+    web: Annotated[Literal["off", "read"], values.AnyCase] = values.setting(
+        "read", "Whether the model may read public web pages (`read`)"
     )
-    search_api_key: values.Secret | None = Field(
-        default=None, description="Key of Brave's web search API; not set: `SEARCH_URL` needs none"
-    )
-    search_url: values.WebAddress | None = Field(
-        default_factory=lambda chosen: _BRAVE if chosen["search_api_key"] else None,
-        description="Search service for the model, if `WEB=read`: a SearXNG, or with "
-        "`SEARCH_API_KEY` Brave's API; not set: Brave if there is a key, else none",
-    )
+    search: (
+        Annotated[
+            SecretStr,
+            values.matching(_SERVICE),
+            values.Allowed(
+                "the `http://` or `https://` address of a SearXNG, or a key of Brave's API"
+            ),
+        ]
+        | None
+    ) = values.setting(None, "Search service for the model, if `WEB=read`; not set: none")
 
 
 SETTINGS = LinksSettings

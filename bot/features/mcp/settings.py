@@ -6,13 +6,14 @@ No refusal shows a value of the JSON, because headers and addresses may hold sec
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 from pydantic_settings import NoDecode
 
 from config import values
@@ -97,16 +98,10 @@ def _words(name: str, field: str, given: object) -> tuple[str, ...]:
 
 
 def _address(name: str, given: object) -> str:
-    try:
-        parts = urlsplit(given if isinstance(given, str) else "")
-        is_valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid or "@" in parts.netloc:
-        raise UnreadableSetting(
-            f"server {name}: url is an http:// or https:// address without a login"
-        )
-    return str(given)
+    with suppress(ValueError):  # a port that is none
+        if isinstance(given, str) and values.is_web_address(given) and urlsplit(given).port != 0:
+            return given
+    raise UnreadableSetting(f"server {name}: url is an http(s) address without a login")
 
 
 def _texts(name: str, field: str, given: object) -> tuple[tuple[str, SecretStr], ...]:
@@ -152,9 +147,7 @@ McpServers = Annotated[
 class McpSettings(Settings):
     """Tools from outside, beside the settings of the core."""
 
-    mcp_servers: McpServers = Field(
-        default=(), description="MCP servers whose tools the model may use"
-    )
+    mcp_servers: McpServers = values.setting((), "MCP servers whose tools the model may use")
 
 
 SETTINGS = McpSettings

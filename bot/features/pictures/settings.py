@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from config import values
 from config.settings import Settings
 
@@ -11,10 +9,8 @@ from config.settings import Settings
 class PictureSettings(Settings):
     """Pictures, beside the settings of the core."""
 
-    image_detail: Annotated[Literal["auto", "low", "high", "off"], values.AnyCase] = Field(
-        default="low",
-        description="How closely the model looks at photos; more takes more tokens; `off`: it "
-        "sees none",
+    image_detail: Annotated[Literal["auto", "low", "high", "off"], values.AnyCase] = values.setting(
+        "low", "How closely the model looks at photos; more takes more tokens; `off`: it sees none"
     )
 
 

@@ -1,7 +1,6 @@
 """Reads the settings again at SIGHUP or `/reload`; the latter reaches all processes of the bot."""
 
 import asyncio
-import logging
 import os
 import signal
 from contextlib import suppress
@@ -106,7 +105,6 @@ class Reloading:
         reloaded = reload_settings(self._settings, self._env_file, prepare)
         if is_other_prompt and _PROMPT not in reloaded.changed:
             reloaded = Reloaded((*reloaded.changed, _PROMPT), reloaded.waiting)
-        logging.getLogger().setLevel(self._settings.log_level.upper())
         if reloaded.refusal:
             log.warning("reload refused", reason=reloaded.refusal)
         else:

@@ -1,7 +1,5 @@
 """The settings of traces and error reports."""
 
-from pydantic import Field
-
 from config import values
 from config.settings import Settings
 
@@ -9,9 +7,8 @@ from config.settings import Settings
 class TraceSettings(Settings):
     """Both, beside the settings of the core."""
 
-    otel_exporter_otlp_endpoint: values.WebAddress | None = Field(
-        default=None,
-        description="OpenTelemetry collector (HTTP) that gets traces; not set: none are made",
+    otel_exporter_otlp_endpoint: values.WebAddress | None = values.setting(
+        None, "OpenTelemetry collector (HTTP) that gets traces; not set: none are made"
     )
     sentry_dsn: values.SentryDsn | None = Field(
         default=None,

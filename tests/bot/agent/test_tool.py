@@ -63,7 +63,7 @@ def test_every_server_accepts_our_tools(memory: Memory) -> None:
         SEND_PHOTO_AGAIN,
         draw_picture_tool(Drawer(OfflineServer(), "pen", 10)),
         read_page_tool(PageFetcher()),
-        search_web_tool(SearchService("http://search.example", None)),
+        search_web_tool(SearchService("http://search.example")),
     )
     for ours in (*own, *ReminderTools(memory.work, memory.scopes, UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""

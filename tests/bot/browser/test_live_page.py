@@ -37,7 +37,8 @@ async def test_the_inspector_can_be_read_without_scripts_at_every_width_and_in_b
 ) -> None:
     thought = asyncio.Event()
     async with open_rig(valkey, tmp_path, "webhook") as rig:
-        rig.environment |= {"INSPECTOR_TOKEN": TOKEN, "REDIS_MEMORY_MB": "25"}
+        rig.environment["REDIS_URL"] += "?memory_mb=25"
+        rig.environment["INSPECTOR_TOKEN"] = TOKEN
         rig.environment |= {"PRICES": "gpt-5.4-mini 0.75 4.5 0.075", "BUDGET_PER_MONTH": "20"}
         rig.script.on("slow", *(Reply("There.", gate=thought) for _ in range(3)))
         rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])

@@ -100,9 +100,9 @@ class Month:
         model = await self.processes.start(*served, environment={"PORT": str(port)})
         self.running["model"] = model
         self.places = [Place(number) for number in range(self.size.chats)]
-        self.settings = environment_of(self.telegram.url, port, self.valkey.url) | {
+        address = f"{self.valkey.url}?memory_mb={_REDIS_MB}"
+        self.settings = environment_of(self.telegram.url, port, address) | {
             "ALLOWED_USER_IDS": ",".join(str(each.person) for each in self.places),
-            "REDIS_MEMORY_MB": str(_REDIS_MB),
             "MEMORY_TTL_DAYS": str(TTL_DAYS),
             "WEBHOOK_SECRET": _SECRET,
             "COALESCE_S": "0",

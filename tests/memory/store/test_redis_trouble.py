@@ -20,13 +20,7 @@ from memory.store import client as redis_client
 from memory.store import errors as store_errors
 from memory.store.client import RedisClient, checked_slots
 from memory.store.commands import Script
-from memory.store.errors import (
-    LoginRefused,
-    StoreError,
-    StoreFull,
-    StoreRefused,
-    StoreUnavailable,
-)
+from memory.store.errors import LoginRefused, StoreError, StoreFull, StoreRefused, StoreUnavailable
 from tests.certificates import certificate_of
 from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port, opened
 

@@ -10,12 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from bot.features.backup.backup_file import BackupRefused
-from bot.features.backup.command_line import (
-    NOTHING_THERE,
-    _on_one_server,
-    run_backup,
-    run_restore,
-)
+from bot.features.backup.command_line import NOTHING_THERE, _on_one_server, run_backup, run_restore
 from bot.features.backup.probes import PROBES, backup_row
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings

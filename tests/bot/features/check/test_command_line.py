@@ -273,18 +273,9 @@ def test_unusable_settings_or_probes_of_a_feature_are_refused_in_a_sentence(
     ],
 )
 async def test_models_that_the_budget_cannot_count_are_named(prices: str, seen: str) -> None:
-    settings = Settings.model_validate(
-        {
-            "openai_model": "m",
-            "openai_memory_model": "m",
-            "openai_embedding_model": "e",
-            "transcription_model": "ear",
-            "speech_model": "mouth",
-            "openai_image_model": "pen",
-            "prices": prices,
-            "budget_per_month": 5,
-        }
-    )
+    models = {"openai_model": "m", "openai_memory_model": "m", "openai_embedding_model": "e"}
+    models |= {"transcription_model": "ear", "speech_model": "mouth", "openai_image_model": "pen"}
+    settings = Settings.model_validate({**models, "prices": prices, "budget_per_month": 5})
     rows = [row.seen async for row in check_settings(settings) if row.what == "Prices"]
     assert [row.endswith(seen) for row in rows] == ([True] if seen else []), rows
 

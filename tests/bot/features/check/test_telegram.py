@@ -17,7 +17,7 @@ from tests.servers.bot_api import BotApiServer, DropConnection, FloodWait, Serve
 from tests.settings import Settings
 
 PUBLIC = "https://bot.example"
-OURS = f"{PUBLIC}/telegram"
+OURS, OTHER = f"{PUBLIC}/telegram", "https://x.example/1:s"
 NOW = 10_000.0
 
 
@@ -102,12 +102,7 @@ async def test_the_check_confirms_no_update(telegram: BotApiServer, settings: Se
         ("", PUBLIC, "ok", "none yet, the next start sets it; 2 waiting"),
         (OURS, PUBLIC, "ok", "set; 2 waiting"),
         (OURS, None, "fail", "set to bot.example, but WEBHOOK_URL is not; 2 waiting"),
-        (
-            "https://x.example/1:s",
-            PUBLIC,
-            "warn",
-            "set to another address, on x.example; 2 waiting",
-        ),
+        (OTHER, PUBLIC, "warn", "set to another address, on x.example; 2 waiting"),
     ],
 )
 def test_a_webhook_must_fit_settings(url: str, public: str | None, verdict: str, seen: str) -> None:
