@@ -24,16 +24,16 @@ import anyio
 import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client import streamable_http
 from mcp.client.client import Client
 from mcp.client.stdio import get_default_environment
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.methods import parse_server_result
 
 from bot.features.mcp.settings import McpServer
-from bot.http_client import Body, HttpClient, trusted
+from bot.http_client import Body, HttpClient, read_json, trusted
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.store.tasks import in_turns
@@ -65,6 +65,23 @@ for _name in ("mcp", "client"):
 
 class ServerAway(Exception):
     """Raised if the tools of a server cannot be listed, for whatever reason."""
+
+
+class _Messages:
+    """Reads messages for the library, which refuses half an emoji; a list of tools may hold one."""
+
+    @staticmethod
+    def validate_json(text: str | bytes, **_: Any) -> types.JSONRPCMessage:
+        try:
+            return jsonrpc_message_adapter.validate_json(text, by_name=False)
+        except ValueError:
+            body = text.encode() if isinstance(text, str) else text
+            with suppress(ValueError, RecursionError):
+                return jsonrpc_message_adapter.validate_python(read_json(body), by_name=False)
+            raise
+
+
+setattr(streamable_http, "jsonrpc_message_adapter", _Messages)  # noqa: B010 - a class for mypy
 
 
 class _Connection:
@@ -102,25 +119,26 @@ class _BoundedStream(Body):
             yield chunk
 
 
-class _BoundedTransport(httpx2.AsyncHTTPTransport):
+class _BoundedClient(HttpClient):
     """Ends an answer that is too large, and takes no compressed ones, which could become larger."""
 
-    def __init__(self, connection: _Connection) -> None:
-        super().__init__(verify=trusted())
+    def __init__(self, connection: _Connection, **options: Any) -> None:
+        super().__init__(verify=trusted(), **options)
         self._connection = connection
+        self.event_hooks["request"].append(self._count)
+        self.event_hooks["response"].append(self._bound)
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def _count(self, request: httpx2.Request) -> None:
         self._connection.requests += 1
         if self._connection.requests > _MAX_REQUESTS:
             raise httpx2.RemoteProtocolError("too many requests", request=request)
         request.headers["accept-encoding"] = "identity"
-        response = await super().handle_async_request(request)
+
+    async def _bound(self, response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
-            await response.aclose()
-            raise httpx2.RemoteProtocolError("the answer is compressed", request=request)
+            raise httpx2.RemoteProtocolError("the answer is compressed", request=response.request)
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _BoundedStream(response.stream, self._connection)
-        return response
 
 
 class OutsideServer:
@@ -181,11 +199,11 @@ class OutsideServer:
                     env = {key: value.get_secret_value() for key, value in self._server.env}
                     transport: Any = started(self._server.command, env, connection)
                 else:
-                    secrets, bounded = self._server.headers, _BoundedTransport(connection)
+                    secrets = self._server.headers
                     headers = {key: value.get_secret_value() for key, value in secrets}
-                    http = HttpClient(headers=headers, timeout=self._timeout_s, transport=bounded)
+                    http = _BoundedClient(connection, headers=headers, timeout=self._timeout_s)
                     await stack.enter_async_context(http)
-                    transport = streamable_http_client(
+                    transport = streamable_http.streamable_http_client(
                         self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
                     )
                 sent, outgoing = await stack.enter_async_context(transport)
@@ -330,8 +348,7 @@ async def _read(
             while line := await process.stdout.readline():
                 if not await connection.take(line):
                     break
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                await incoming.send(SessionMessage(message))
+                await incoming.send(SessionMessage(_Messages.validate_json(line)))
 
 
 async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:

@@ -33,12 +33,7 @@ from bot.features.mcp.feature import (
     asks_first,
     list_outside_tools,
 )
-from bot.features.mcp.outside_server import (
-    _LARGE,
-    MAX_BYTES,
-    OutsideServer,
-    _Connection,
-)
+from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer, _Connection
 from bot.features.mcp.settings import McpServer
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
@@ -420,6 +415,7 @@ def answers(results: Mapping[str, object], *, in_bytes: bool = False) -> Endpoin
         result = results.get(asked["method"])
         said = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
         body = orjson.dumps({"jsonrpc": "2.0", "id": asked.get("id"), **said})
+        body = body.replace(b"HALF", b"\\ud83d")
         pieces = [bytes([byte]) for byte in body] if in_bytes else [body]
         return StreamingResponse(pieces, media_type="application/json")
 
@@ -448,6 +444,26 @@ async def test_an_answer_is_cut_to_what_we_use_and_each_tool_is_checked_alone() 
     async with outside_of(answers(results)) as outside:
         assert [each.name for each in await outside.list_tools(1_000)] == good[:253]
         assert (await outside.call("order", {})).split() == ["a"] * 1_000
+
+
+async def test_half_an_emoji_is_one_sign_of_its_text() -> None:
+    """Before the fix, the library refused the whole list, and the whole result."""
+    tool = {"name": "a", "description": "HALF", "inputSchema": {"type": "object"}}
+    said = {"content": [{"type": "text", "text": "HALF"}]}
+    results = GREETING | {"tools/list": {"tools": [tool]}, "tools/call": said}
+    async with outside_of(answers(results)) as outside:
+        assert [each.description for each in await outside.list_tools(9)] == ["�"]
+        assert await outside.call("a", {}) == "�"
+
+
+async def test_a_server_is_asked_over_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    results = GREETING | {"tools/call": {"content": [{"type": "text", "text": "a"}]}}
+    async with outside_of(answers(results)) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy._server.url.removesuffix("/mcp"))
+        far = OutsideServer(McpServer("far", "http://shop.example/mcp"), 20)
+        assert await far.call("price", {}) == "a"
 
 
 async def test_an_answer_in_pieces_of_one_byte_is_read() -> None:
