@@ -5,8 +5,10 @@ and expands no entity that a file declares.
 """
 
 import re
+from contextlib import suppress
 
 from lxml import etree
+from lxml.html import HTMLParser
 
 from bot.parsing.answers import Sections, answer_sections
 
@@ -21,15 +23,12 @@ _BLOCKS = _HEADINGS | {
 }
 _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
+_TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*)[^<>]*>")
 
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
     """Add the sections of an HTML file; `chapter` names the text before its first heading."""
-    # Without `huge_tree` the parser stops at a text or an attribute of 10 MB, and reports no error.
-    parser = etree.HTMLParser(
-        encoding=encoding_of(content), remove_comments=True, remove_pis=True, huge_tree=True
-    )
-    root = etree.fromstring(content, parser)
+    root = tree_of(content)
     if root is None:
         return
     title = " ".join((root.findtext("head/title") or "").split())
@@ -37,13 +36,26 @@ def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
     _Reader(sections).read(root)
 
 
-def encoding_of(content: bytes) -> str | None:
-    """Return "utf-8" for valid UTF-8, else None: the file then declares its encoding."""
-    try:
+def tree_of(content: bytes) -> etree._Element | None:
+    """Return an HTML file as a tree, None for an empty one.
+
+    The parser ends at 2,048 open tags. Then all tags are left out, except those that hide text.
+    """
+    encoding = None  # the file declares it
+    with suppress(UnicodeDecodeError):
         content.decode()
-    except UnicodeDecodeError:
-        return None
-    return "utf-8"
+        encoding = "utf-8"
+    # Without `huge_tree` it ends at 256 tags, and at a text or an attribute of 10 MB.
+    parser = HTMLParser(encoding=encoding, remove_comments=True, remove_pis=True, huge_tree=True)
+    root, flat = etree.fromstring(content, parser), content
+    if (error := parser.error_log.last_error) and error.type_name == "ERR_RESOURCE_LIMIT":
+        flat = _TAG.sub(_flat, content)
+    return root if flat == content else tree_of(flat)
+
+
+def _flat(tag: re.Match[bytes]) -> bytes:
+    name = tag[1].decode("ascii", "replace").lower()
+    return tag[0] if name in _SKIPPED else b"<br>" if name in _BLOCKS else b" "
 
 
 class _Reader:

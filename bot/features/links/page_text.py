@@ -4,20 +4,26 @@ Menus and footers are left out by trafilatura. A page in which it finds nothing 
 It writes `{"title": "...", "text": "..."}`.
 """
 
-from lxml.html import HTMLParser, document_fromstring
+from contextlib import suppress
+
 from trafilatura import extract
 
 from bot.parsing.answers import Sections, answer
-from bot.parsing.html_text import add_html, encoding_of
+from bot.parsing.html_text import add_html, tree_of
 
 _MAX_WHOLE_CHARS = 2_000_000
 
 
 def _read(content: bytes, max_chars: int) -> dict[str, object]:
-    parser = HTMLParser(encoding=encoding_of(content), no_network=True)
-    tree = document_fromstring(content, parser=parser)
+    tree = tree_of(content)
+    if tree is None:
+        return {"title": "", "text": ""}
     title = " ".join((tree.findtext(".//title") or "").split())[:200]
-    text = extract(tree, output_format="txt", include_comments=False, fast=True, favor_recall=True)
+    text = None
+    with suppress(RecursionError):  # lists in lists
+        text = extract(
+            tree, output_format="txt", include_comments=False, fast=True, favor_recall=True
+        )
     if not text:
         whole = Sections(_MAX_WHOLE_CHARS)
         add_html(whole, content)

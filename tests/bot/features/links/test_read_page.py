@@ -81,6 +81,16 @@ async def test_a_page_is_read_without_menu_and_untrusted(site: Site, context: Ag
     assert ARTICLE not in await tool.run(ReadPageArguments(url=site.at("/a")), context)
 
 
+@pytest.mark.parametrize("tags", ["<font>" * 300, "<ul><li>" * 1_000, "<div><b>" * 3_000])
+async def test_a_page_with_many_open_tags_is_read_to_its_end(
+    site: Site, context: AgentContext, tags: str
+) -> None:
+    """The parser ended at 256 open tags without a word, and lists in lists were too deep."""
+    site.put("/deep", f"<title>Sea</title><p>A whale {tags} is long. <p>The end.".encode())
+    text = await read_page_tool(FETCHER).run(ReadPageArguments(url=site.at("/deep")), context)
+    assert " ".join(text.split()[2:]) == "Sea A whale is long. The end."
+
+
 @pytest.mark.parametrize("way", ["name", "argument", "value"])
 async def test_an_address_that_only_a_tools_error_quotes_is_refused_after_untrusted_text(
     site: Site, context: AgentContext, tokens: TokenCounter, way: str
