@@ -12,11 +12,13 @@ passphrase the check is a BLAKE2b digest; with one, chunks are AES-256-GCM under
 
 import hmac
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, scrypt, sha256
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from typing import Annotated, Any, BinaryIO, Self
@@ -32,6 +34,10 @@ _MAX_HEADER_BYTES = 4_096
 _MAX_SEALED_BYTES = 64 * 2**20
 _MAX_OPEN_BYTES = 256 * 2**20
 _CHUNK_BYTES = 2**20
+_MAX_BESIDE_TEXTS = 2**21
+"""Bytes of a record that are no text. Each may be a value, which takes up to 250 bytes of memory;
+the longest record of ours, an access list, has two for each person."""
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _LENGTH_BYTES = 4
 _PREFIX_BYTES = 7  # the first part of all nonces
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**27, "dklen": 64}
@@ -236,7 +242,7 @@ def _chunk_of(file: BinaryIO) -> bytes | None:
 def _records_of(compressed: bytes) -> Iterator[FileRecord]:
     inflating = zlib.decompressobj()
     try:
-        content = inflating.decompress(compressed, _MAX_OPEN_BYTES)
+        content = memoryview(inflating.decompress(compressed, _MAX_OPEN_BYTES))
     except zlib.error:
         raise damaged() from None
     if not inflating.eof:
@@ -245,7 +251,11 @@ def _records_of(compressed: bytes) -> Iterator[FileRecord]:
     while at < len(content):
         size = int.from_bytes(content[at : at + _LENGTH_BYTES], "big")
         start, at = at + _LENGTH_BYTES, at + _LENGTH_BYTES + size
-        yield orjson.loads(content[start:at])
+        record = content[start:at]
+        texts = islice(_TEXT.finditer(record), _MAX_BESIDE_TEXTS)
+        if len(record) - sum(text.end() - text.start() for text in texts) > _MAX_BESIDE_TEXTS:
+            raise damaged()
+        yield orjson.loads(record)
 
 
 def _derived(passphrase: str, salt: str) -> tuple[bytes, str]:

@@ -205,6 +205,17 @@ def test_a_compressed_bomb_is_refused_and_not_written(
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
+def test_a_record_of_too_many_values_is_refused_and_one_of_long_texts_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the fix, a file of 98 kB with 64 MB of objects took 2.3 GB."""
+    monkeypatch.setattr("bot.features.backup.backup_file._MAX_BESIDE_TEXTS", 500)
+    assert check(tmp_path, a_scope(rows=[[1, ROW | {"t": '\\,"[{' * 1_000}]])) == 1
+    people = {str(number): "1" for number in range(300)}
+    with pytest.raises(BackupRefused, match="damaged"):
+        check(tmp_path, [{"kind": "access", "admitted": people, "refused": {}}])
+
+
 @pytest.mark.parametrize(
     "journals",
     [
