@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import structlog
 import uvicorn
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -166,8 +165,6 @@ class _RedisCheck:
         return "ok"
 
 
-log = structlog.get_logger(__name__)
-
 CALLER_S = 10.0
 """How long a caller may take to send a request, headers and body, or to read its answer."""
 MAX_CONNECTIONS = 256
@@ -250,7 +247,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             oldest = next(iter(self._all.waiting))
             if oldest is self and self._all.idle:
                 oldest = next(iter(self._all.idle))
-            oldest.give_way("too many connections")
+            oldest.give_way()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting for the caller."""
@@ -265,8 +262,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._overhead_bytes += len(piece)
             super().data_received(piece)
             if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
-                log.debug("request refused", reason="too much beside the body")
-                self.send_400_response("Request headers are too long.")
+                self.send_400_response("Headers, trailers or sizes of chunks are too long.")
         self._watch()
 
     def on_message_begin(self) -> None:
@@ -298,7 +294,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what was sent, but never in place of the answer to an earlier request."""
         if self._is_answering():
-            self.give_way("sent more before the answer")
+            self.give_way()
         else:
             super().send_400_response(msg)
 
@@ -323,9 +319,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Close a connection that was idle too long, also if the last answer is still unread."""
         self.transport.abort()
 
-    def give_way(self, reason: str) -> None:
+    def give_way(self) -> None:
         """Close at once, however much the caller has not read."""
-        log.debug("connection closed", reason=reason)
         self._stop_waiting()
         self.transport.abort()
 
@@ -337,7 +332,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         # A transport that is closing still waits until the caller has read what was written.
         if self._is_incomplete or self.flow.write_paused or self.transport.is_closing():
             if self._deadline is None:
-                self._deadline = self.loop.call_later(CALLER_S, self.give_way, "caller too slow")
+                self._deadline = self.loop.call_later(CALLER_S, self.give_way)
                 self._all.waiting[self] = None
                 self._all.idle.pop(self, None)
         else:

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.http_client import read_json, read_within
+from bot.http_client import has_too_many_values, read_json, read_within
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, TelegramClient
 from bot.telegram.chat import Chat
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
@@ -201,7 +201,8 @@ def webhook_routes(secret: str, accept: Accept) -> list[Route]:
         if body is None:
             return Response(status_code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
-            raw = read_json(body)
+            # An update of so many is taken, or Telegram would send it again and again.
+            raw = {} if has_too_many_values(body) else read_json(body)
         except (ValueError, RecursionError):  # the latter if it is nested too deep
             raw = None
         if not isinstance(raw, dict):

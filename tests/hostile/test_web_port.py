@@ -148,6 +148,10 @@ async def test_a_body_in_pieces_of_one_byte_is_refused_soon(
     request = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 40_000
     async with connected(server, request) as (reader, _):
         await until_closed(reader)
+    async with connected(server, request[:-240_000]) as (reader, writer):
+        await reader.readuntil(b"here")
+        writer.write(request[-15_000:])
+        assert b"sizes of chunks are too long" in await until_closed(reader)
     assert len(taken) < 6_000
     assert await is_served(server)
 
