@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from importlinter.cli import lint_imports
 
 from tests.lab.bots import ROOT
 from tests.lab.measures import Source, budgets, doubled_classes, parameters, product
@@ -86,6 +87,10 @@ def test_the_whole_keeps_its_budgets(name: str) -> None:
 
 def test_no_two_public_classes_share_a_name() -> None:
     assert doubled_classes(SOURCES) == {}
+
+
+def test_every_import_contract_is_kept() -> None:
+    assert lint_imports(str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
 def test_every_package_has_a_readme() -> None:
