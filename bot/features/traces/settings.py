@@ -10,9 +10,8 @@ class TraceSettings(Settings):
     otel_exporter_otlp_endpoint: values.WebAddress | None = values.setting(
         None, "OpenTelemetry collector (HTTP) that gets traces; not set: none are made"
     )
-    sentry_dsn: values.SentryDsn | None = Field(
-        default=None,
-        description="Sentry project that gets unexpected errors, without any text; not set: none",
+    sentry_dsn: values.SentryDsn | None = values.setting(
+        None, "Sentry project that gets unexpected errors, without any text; not set: none"
     )
 
 
