@@ -10,6 +10,7 @@ those that cannot be read.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeGuard
 
 import structlog
@@ -148,7 +149,7 @@ class UpdateReader:
         sent = raw["edited_message" if edited else "message"]
         if not isinstance(sent, dict):
             raise TypeError
-        fields, is_own = readable(sent)
+        fields, is_own = readable_fields(sent)
         message = telegram.Message.de_json(fields)
         update = self._read_message(update_id, message)
         if edited:
@@ -157,7 +158,11 @@ class UpdateReader:
             if message.chat.type != ChatType.PRIVATE:
                 raise ValueError
             asked = telegram.Message.de_json(fields | {"text": "?"})
-            return _as_unsupported(self._read_message(update_id, asked))
+            update = self._read_message(update_id, asked)
+            unread = partial(replace, kind="unsupported", text="other")
+            if isinstance(update, Stranger):
+                return replace(update, message=unread(update.message))
+            return unread(update) if isinstance(update, IncomingMessage) else update
         if isinstance(update, IncomingMessage) and not is_own:
             return replace(update, is_first_party=False)
         return update
@@ -304,16 +309,6 @@ class UpdateReader:
         return ThumbsDown(update_id, chat["id"], is_group, raw["message_id"], sender, raw["date"])
 
 
-def _as_unsupported(update: Update) -> Update:
-    match update:
-        case Stranger():
-            unread = replace(update.message, kind="unsupported", text="other")
-            return replace(update, message=unread)
-        case IncomingMessage():
-            return replace(update, kind="unsupported", text="other")
-    return update
-
-
 def _is_id(value: object) -> TypeGuard[int]:
     """Return whether Telegram could have given such an id: its ids fit into 64 bits."""
     return type(value) is int and -_MAX_ID <= value < _MAX_ID
@@ -335,7 +330,7 @@ _UNDER_PRESS = ("message_id", "date", "message_thread_id", "is_topic_message")
 """What a press needs of the message with the button, beside its chat."""
 
 
-def readable(sent: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+def readable_fields(sent: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Return the fields of a message that can be read, and whether its sender wrote the words.
 
     Raise one of `NONSENSE` if nobody can be answered, because chat, sender or date are missing.

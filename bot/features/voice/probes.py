@@ -21,8 +21,12 @@ async def _voice_messages(settings: VoiceSettings) -> Rows:
     if name is None:
         yield Row(_WHAT, "ok", "off: the bot does not listen")
         return
+    silence = io.BytesIO()
+    with wave.open(silence, "wb") as sound:
+        sound.setparams((1, 2, _SAMPLES_A_SECOND, 0, "NONE", ""))
+        sound.writeframes(bytes(2 * _SAMPLES_A_SECOND))
     async with open_client(settings.transcription_base_url, key, _TIMEOUT_S) as client:
-        await Transcriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
+        await Transcriber(client, name, _TIMEOUT_S).words(silence.getvalue(), "wav")
         yield Row(_WHAT, "ok", f"{name} listens")
 
 
@@ -37,32 +41,18 @@ async def _spoken_answers(settings: VoiceSettings) -> Rows:
         yield Row(_SPOKEN, "ok", f"{name} speaks as {settings.speech_voice}")
 
 
-def _silence() -> bytes:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(_SAMPLES_A_SECOND)
-        sound.writeframes(bytes(2 * _SAMPLES_A_SECOND))
-    return file.getvalue()
-
-
-def _has_server(own_key: object, settings: VoiceSettings) -> bool:
-    return own_key is not None or not settings.lacks_key()
-
-
 PROBES = (
     Probe(
         _WHAT,
         _voice_messages,
-        lambda settings: _has_server(settings.transcription_api_key, settings),
+        lambda settings: bool(settings.transcription_api_key) or not settings.lacks_key(),
         "TRANSCRIPTION_MODEL",
         ", or do without: TRANSCRIPTION_MODEL=off",
     ),
     Probe(
         _SPOKEN,
         _spoken_answers,
-        lambda settings: _has_server(settings.speech_api_key, settings),
+        lambda settings: bool(settings.speech_api_key) or not settings.lacks_key(),
         "SPEECH_MODEL",
         ", try another SPEECH_VOICE, or do without: SPEECH_MODEL=off",
     ),
