@@ -157,7 +157,11 @@ class WorkLoop:
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 
     def _next_due(self, item: WorkItem) -> float:
-        return item.due_after(self.items.now()) if item.is_open else 0
+        try:
+            return item.due_after(self.items.now()) if item.is_open else 0
+        except (LookupError, ValueError):  # its rule or zone is none: it is said now, then it ends
+            log.exception("work not due again", kind=item.kind)
+            return 0
 
     async def _begin_turn(self, taken: TakenWork, message: IncomingMessage, due: float) -> None:
         """Have a turn answer the message of a task, alone; it waits where nothing is kept now."""

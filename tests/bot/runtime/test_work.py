@@ -428,6 +428,19 @@ async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
     assert [each for each in seen if each == PartSent("given_up")] == [PartSent("given_up")]
 
 
+@pytest.mark.parametrize("how", [("0 25 * * *", "Europe/Berlin"), ("0 9 * * *", "Nowhere/Land")])
+async def test_work_that_cannot_be_due_again_is_said_and_ends(
+    memory: Memory, how: tuple[str, str]
+) -> None:
+    """Before the fix it was never said, and taken again after each lease without an end."""
+    one = replace(reminder(due=time.time() - 1), rule=how[0], zone=how[1])
+    await memory.work.add(await memory.scopes.read(HERE), one)
+    chat = ScriptedChat([])
+    await work(worker(memory, chat, Says()))
+    assert chat.texts == [one.text]
+    assert await memory.work.list_open(HERE) == []
+
+
 async def test_work_that_does_not_end_is_a_failure_unless_it_is_cancelled(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await memory.work.add(await memory.scopes.read(HERE), one)
