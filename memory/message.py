@@ -41,7 +41,8 @@ class Message:
     used: str = ""  # memories in the prompt of an answer: `CallContext.used` and `CLAIM`, by blanks
     photo: str = ""  # the picture that the text describes
     album: str = ""  # the album that it was sent in
-    edited_at: tuple[int, ...] = ()  # when each was edited last, 0 for never; () if none was
+    # When each was edited last (0: never), then by which updates. The first release has no updates.
+    edited_at: tuple[int, ...] = ()
 
     @property
     def is_task(self) -> bool:

@@ -3,6 +3,7 @@
 Pure: nothing here reads or writes anything.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import telegram
@@ -19,6 +20,9 @@ from bot.telegram.updates import (
 )
 from memory.message import Message, joined, texts_of
 
+_NO_WORDS = "…"
+"""Stands for a caption that was removed, where a message must have some text."""
+
 
 def read_edit(message: telegram.Message, read: Update) -> Update:
     """Return an edited message as an edit.
@@ -32,10 +36,10 @@ def read_edit(message: telegram.Message, read: Update) -> Update:
         return replace(read, message=edit) if isinstance(edit, IncomingMessage) else edit
     if not isinstance(read, IncomingMessage):
         return read
-    if message.location or read.kind not in EDITABLE or not read.text:
+    if message.location or read.kind not in EDITABLE or not (read.text or read.file):
         return Ignored(read.update_id, "edit")
     edited_at = int((message.edit_date or message.date).timestamp())
-    return replace(read, kind="edit", command="", file=None, edited_at=edited_at)
+    return replace(read, kind="edit", command="", edited_at=edited_at)
 
 
 def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
@@ -48,21 +52,22 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
         return None
     if waiting.kind not in (*EDITABLE, "edit"):
         return None
+    # Times are whole seconds. In the same second the later update has the newer words.
+    before, now = (waiting.edited_at, waiting.update_id), (edit.edited_at, edit.update_id)
     replaced, edited = waiting.replaced, waiting
     if replaced is None and waiting.message_id == edit.message_id:
-        edited = replace(waiting, text=edit.text)
+        edited = replace(waiting, text=edit.text) if before < now else waiting
     elif replaced and waiting.kind == "text":
         if not any(edit.message_id in message.message_ids for message in replaced.question):
             return None
-        question = tuple(with_edit(message, edit) for message in replaced.question)
+        question = tuple(with_edits(replaced.question, edit))
         edited = replace(waiting, replaced=replace(replaced, question=question))
     else:
         return None
-    # Times are whole seconds. In the same second the later update has the newer words.
-    is_older = (edit.edited_at, edit.update_id) < (waiting.edited_at, waiting.update_id)
-    if edited == waiting or is_older:
+    if edited == waiting:
         return body
-    return to_bytes(replace(edited, update_id=edit.update_id, edited_at=edit.edited_at))
+    edited_at, update_id = max(before, now)
+    return to_bytes(replace(edited, update_id=update_id, edited_at=edited_at))
 
 
 def is_about(message_id: int, body: bytes) -> bool:
@@ -77,26 +82,44 @@ def is_about(message_id: int, body: bytes) -> bool:
     return (waiting.kind == "edit" or waiting.is_task) and about == message_id
 
 
+def with_edits(question: Sequence[Message], edit: IncomingMessage) -> list[Message]:
+    """Return the messages of a question with the new words of an edit.
+
+    A photo without words, which has only what it shows, gets its caption as a message of its own.
+    A caption that was removed goes, unless the question would have no message any more.
+    """
+    edited = [each if each.photo else with_edit(each, edit) for each in question]
+    about = [message for message in question if edit.message_id in message.message_ids]
+    if edit.text and about and about[-1].photo:
+        at = question.index(about[-1]) + 1
+        caption = replace(about[-1], text="", seq=0, is_first_party=True, photo="", edited_at=())
+        edited.insert(at, with_edit(caption, edit))
+    said = [message for message in edited if message.text != _NO_WORDS]
+    return edited if edit.text or not said else said
+
+
 def with_edit(message: Message, edit: IncomingMessage) -> Message:
     """Return a stored message with the new words of an edit.
 
     An edit of another message changes nothing. Neither does one that arrives after a newer edit,
     nor one of several messages whose lengths are unknown because an older version stored them.
-    What a photo shows stays: its caption is another message.
+    What a photo shows stays: its caption is another message, or, if it got one later, stands below.
     """
     ids = message.message_ids
-    if edit.message_id not in ids or message.photo:
+    if edit.message_id not in ids:
         return message
-    at = ids.index(edit.message_id)
-    times = list(message.edited_at or (0 for _ in ids))
-    if edit.edited_at < times[at]:
+    at, count = ids.index(edit.message_id), len(ids)
+    stamps = [*message.edited_at, *(0 for _ in range(2 * count))][: 2 * count]
+    if (edit.edited_at, edit.update_id) < (stamps[at], stamps[count + at]):
         return message
-    times[at] = edit.edited_at
-    if len(ids) == 1:
-        return replace(message, text=edit.text, edited_at=tuple(times))
+    stamps[at], stamps[count + at] = edit.edited_at, edit.update_id
+    if count == 1:
+        shown = [message.text.partition("\n")[0]] if message.photo else []
+        text = "\n".join((*shown, edit.text)).strip() or _NO_WORDS
+        return replace(message, text=text, edited_at=tuple(stamps))
     texts = texts_of(message)
     if not texts:
         return message
-    texts[at] = edit.text
+    texts[at] = edit.text or None
     text, lengths = joined(texts)
-    return replace(message, text=text, lengths=lengths, edited_at=tuple(times))
+    return replace(message, text=text or _NO_WORDS, lengths=lengths, edited_at=tuple(stamps))

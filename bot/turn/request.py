@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from bot.telegram.chat import Destination
 from bot.telegram.updates import MEDIA, STICKER_FILE, WITH_WORDS, IncomingMessage, from_bytes
@@ -155,7 +155,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
     first, last = updates[0], updates[-1]
     # Only a text that describes a photo has a file; a sticker's emoji says enough.
     photo = first.file if first.kind == "text" else None
-    edited_at = tuple(update.edited_at for update in updates)
+    edits = [(each.edited_at, each.update_id if each.edited_at else 0) for each in updates]
     return Message(
         seq=0,
         exchange=0,
@@ -174,7 +174,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
         photo=photo.file_id if photo and photo.name != STICKER_FILE else "",
         album=next((each.album for each in texts if each.album), ""),
-        edited_at=edited_at if any(edited_at) else (),
+        edited_at=tuple(chain(*zip(*edits, strict=True))) if any(map(any, edits)) else (),
     )
 
 

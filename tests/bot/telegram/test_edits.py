@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.telegram.edits import edited_entry, is_about, with_edit
+from bot.telegram.edits import edited_entry, is_about, with_edit, with_edits
 from bot.telegram.updates import AlbumPart, IncomingMessage, Replaced, from_bytes, to_bytes
 from memory.message import Message, joined
 from tests.bot.telegram import raw
@@ -77,7 +77,7 @@ def test_a_waiting_task_is_about_the_message_that_asked_for_it() -> None:
 def test_only_the_edited_part_of_a_joined_text_changes() -> None:
     after = with_edit(STORED, EDIT)
     assert (after.text, after.lengths) == ("one\nnew words\nthree", (3, 9, 5))
-    assert after.edited_at == (0, 60, 0)
+    assert after.edited_at == (0, 60, 0, 0, 5, 0)
     older = replace(EDIT, text="older", edited_at=59)
     assert with_edit(after, older) == after
     assert with_edit(after, replace(older, message_id=12)).text == "one\nnew words\nolder"
@@ -94,8 +94,48 @@ def test_joined_texts_know_their_lengths() -> None:
 def test_a_new_caption_does_not_replace_what_the_photo_shows() -> None:
     described = replace(STORED, text="[photo] A dog", is_first_party=False, photo="file id")
     shown = replace(described, message_ids=(11,))
-    assert with_edit(shown, EDIT) == shown
+    assert with_edit(shown, EDIT).text == "[photo] A dog\nnew words"
+    assert with_edit(shown, replace(EDIT, text="")).text == shown.text
     caption = replace(shown, text="This is Rex", is_first_party=True, photo="")
     assert with_edit(caption, EDIT).text == "new words"
+    asked = [replace(each, edited_at=()) for each in (shown, caption)]
+    for question in (asked, asked[:1]):
+        after = with_edits(question, EDIT)
+        assert [(each.text, each.is_first_party) for each in after] == [
+            ("[photo] A dog", False),
+            ("new words", True),
+        ]
+    removed = replace(EDIT, text="")
+    assert with_edits(asked, removed) == asked[:1]
+    assert [each.text for each in with_edits(asked[1:], removed)] == ["…"]
     waiting = replace(WAITING, kind="photo")
     assert edited(waiting) == replace(waiting, text="new words", update_id=5, edited_at=60)
+
+
+def test_of_two_edits_in_one_second_the_later_one_counts_in_whatever_order_they_come() -> None:
+    """Before the fix the last one to arrive won, because Telegram's times are whole seconds."""
+    earlier = replace(EDIT, update_id=4, text="earlier words")
+    after = with_edit(with_edit(STORED, EDIT), earlier)
+    assert after.text == "one\nnew words\nthree"
+    assert with_edit(with_edit(STORED, earlier), EDIT) == after
+    stored_before = replace(after, edited_at=after.edited_at[:3])  # by an older release
+    assert with_edit(stored_before, EDIT) == after
+
+
+def test_edits_of_two_messages_of_a_question_both_count_in_whatever_order_they_come() -> None:
+    """Before the fix the one that arrived late was taken for an older edit of the same message."""
+    asked = replace(WAITING, message_id=12, replaced=Replaced((STORED,), (20,), (3, 4)))
+    once = edited(replace(asked, edited_at=61, update_id=6))
+    assert once
+    assert (once.edited_at, once.update_id) == (61, 6)
+    assert once.replaced
+    assert once.replaced.question[0].text == "one\nnew words\nthree"
+
+
+def test_a_caption_that_was_removed_is_an_edit_too() -> None:
+    photo = {"photo": raw.PHOTO, "edit_date": 1_700_000_060}
+    edit = raw.inbound({"update_id": 5, "edited_message": raw.message(**photo)["message"]})
+    assert (edit.kind, edit.text) == ("edit", "")
+    body = edited_entry(edit, to_bytes(replace(WAITING, kind="photo")))
+    assert body
+    assert from_bytes(body).text == ""

@@ -44,7 +44,7 @@ async def test_joined_messages_have_the_first_time(memory: Memory) -> None:
     assert [update.text for update in request.updates] == ["my secret", "hello"]
     assert (request.message.text, request.message.sent_at) == ("my secret\nhello", 1_000)
     assert request.message.message_ids == (101, 102)
-    assert request.message.edited_at == (0, 1_004)
+    assert request.message.edited_at == (0, 1_004, 0, 2)
 
 
 async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(
