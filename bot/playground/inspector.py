@@ -14,9 +14,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 from markupsafe import Markup, escape
 
+from bot.model.call import PromptMessage
 from bot.model.model_errors import reason_of
 from bot.playground.offline_quotes import NUMBER, content_words, meanings
 from bot.playground.page_telegram import PageTelegram
@@ -37,7 +39,7 @@ from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
 
 _MAX_RECEIPTS, _MAX_FACTS, _MAX_ENTITIES = 20, 60, 100  # Telegram formats as much of one message
-_MAX_TURNS, _MAX_LISTED = 200, 20
+_MAX_TURNS, _MAX_LISTED = 400, 20
 """Turns kept of all conversations, and listed of one."""
 _MAX_RESTORED = 400
 """Remembered messages shown in a chat after a restart."""
@@ -54,13 +56,12 @@ class TurnTrace:
     """The words of one run; an `AgentContext` would keep erased words, files, the bot."""
 
     number: int  # counts in the conversation since the start
-    conversation: Scope
     asked: Message  # the message that was answered
     now: float
     window: tuple[Message, ...]
     recalled: tuple[SearchResult, ...]
     steps: tuple[CompletedStep, ...]
-    prompt: Prompt  # of its last model call
+    prompt: tuple[PromptMessage, ...]  # of its last model call
     reply: str
     failure: str  # the error as the log names it
     erasure: int  # the latest one that it saw
@@ -68,7 +69,7 @@ class TurnTrace:
     @cached_property
     def section(self) -> str:
         """The memory section of the prompt; empty if there is none."""
-        message = next(m for m in reversed(self.prompt.messages) if m.role == "user")
+        message = next(m for m in reversed(self.prompt) if m.role == "user")
         section, end, _ = message.content.partition(_SECTION_END)
         return section + end if end else ""
 
@@ -201,19 +202,16 @@ class Inspector:
         context = ran.context
         if not context.uses_memory or self._prompt is None:
             return None
-        here, background = context.conversation, context.background
-        numbers = (turn.number for _, turn in self._log.runs if turn and turn.conversation == here)
-        prompt = self._prompt(context)
-        texts = tuple(replace(each, pictures=()) for each in prompt.messages)
+        latest = next(self._turns_of(context.conversation), None)
+        prompt = self._prompt(context).messages
         return TurnTrace(
-            number=max(numbers, default=0) + 1,
-            conversation=here,
+            number=latest[1].number + 1 if latest else 1,
             asked=context.user_message,
             now=context.now,
-            window=background.window,
-            recalled=background.recalled,
+            window=context.background.window,
+            recalled=context.background.recalled,
             steps=tuple(context.completed_steps),
-            prompt=replace(prompt, messages=texts),
+            prompt=tuple(replace(each, pictures=()) for each in prompt),
             reply=ran.reply,
             failure=_summary(ran.error) if ran.error else "",
             erasure=int(context.chat_history.version[1]),
@@ -228,15 +226,19 @@ class Inspector:
         if self.memory is not None:
             _, erasure = (await ChatHistory.read(self.memory.histories, here)).version
             self._drop(here, int(erasure))
-        found = [(run, turn) for run, turn in self._log.runs if turn and turn.conversation == here]
-        return found[: -_MAX_LISTED - 1 : -1]
+        return list(islice(self._turns_of(here), _MAX_LISTED))
+
+    def _turns_of(self, here: Scope) -> Iterator[tuple[AgentRun, TurnTrace]]:
+        """Yield the turns of a conversation, newest first."""
+        for run, words in reversed(self._log.runs):
+            if words and run.conversation == here.tag:
+                yield run, words
 
     def _drop(self, here: Scope, erasure: float) -> None:
         """Drop the turns of a conversation from before an erasure."""
-        for logged in list(self._log.runs):
-            turn = logged[1]
-            if turn and turn.conversation == here and turn.erasure < erasure:
-                self._log.runs.remove(logged)
+        for run, words in list(self._turns_of(here)):
+            if words.erasure < erasure:
+                self._log.runs.remove((run, words))
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""

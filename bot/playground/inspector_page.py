@@ -18,7 +18,6 @@ from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import jinja2
 from babel import Locale
 from markupsafe import Markup, escape
 from starlette.applications import Starlette
@@ -47,7 +46,7 @@ from bot.playground.offline_memory import OfflineServer
 from bot.playground.scene import BOT, BOT_USERNAME
 from bot.playground.year import YearFiller
 from bot.reply.parts import Entity, well_formed
-from bot.runtime.web import BASE_STYLE
+from bot.runtime.pages import BASE_STYLE, page_templates
 from memory.text.message_lines import dated
 from memory.work.item import WorkItem
 
@@ -84,11 +83,7 @@ class InspectorPage:
         self._languages = {code: Locale(code).display_name for code in Catalogue().languages}
         self._kept: dict[str, list[str]] = {}
         self._is_stopping = False
-        loader = jinja2.FileSystemLoader(_WEB)
-        self._templates = jinja2.Environment(
-            loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
-        )
-        self._templates.filters |= FILTERS
+        self._templates = page_templates(_WEB, FILTERS)
         functions = {"to_html": to_html, "telegram_id_of": telegram_id_of}
         functions["can_edit"] = self._forms.can_edit
         constant = {"bot": BOT, "username": BOT_USERNAME, "languages": self._languages}
@@ -139,7 +134,6 @@ class InspectorPage:
         query = request.query_params
         here = self._scene.place(query.get("at", ""))
         turns = await self._inspector.turns(here)
-        answered = {id_: turn for _, turn in turns[::-1] for id_ in turn.asked.message_ids}
         newest = str(turns[0][1].number) if turns else ""
         messages = here.messages
         first = 0 if query.get("all") else max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
@@ -155,7 +149,9 @@ class InspectorPage:
                     messages=messages[first:],
                     earlier=first,
                     tone=list(self._scene).index(here) % _TONES,
-                    turn_of=answered,
+                    turn_of={
+                        id_: turn for _, turn in turns[::-1] for id_ in turn.asked.message_ids
+                    },
                     turns=turns,
                     open_turn=query.get("turn", newest),
                     replied=replied,

@@ -95,11 +95,6 @@ class PromptTokens:
     message: int
     steps: int
 
-    @property
-    def total(self) -> int:
-        """Return the size of the whole prompt."""
-        return self.system + self.tools + self.window + self.memory + self.message + self.steps
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -11,7 +11,6 @@ import socket
 from asyncio import TimerHandle, Transport
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -25,9 +24,6 @@ from uvicorn.server import ServerState
 from bot.telegram.connection import TelegramHealth
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
-
-BASE_STYLE = Path(__file__).parent / "base.css"
-"""The look of all pages."""
 
 GRACE_S = 2
 _PING_S = 3.0

@@ -180,8 +180,7 @@ def all_of(observers: Sequence[Observer]) -> Observer:
 
 
 Words = TypeVar("Words")
-_MAX_ERRORS = 20
-_MAX_RUNS = 20
+_MAX_ERRORS = _MAX_RUNS = 20
 _NO_ERROR = ("closed", "CancelledError", "Interrupted", "LeaseLost", "Parked")
 """Outcomes that are not errors: the turn ended as it should, or goes on elsewhere."""
 
@@ -231,14 +230,14 @@ class TurnLog(Generic[Words]):
         self,
         name_of: Callable[[Scope], str],
         words_of: Callable[[AgentRan], Words],
-        most: int = _MAX_RUNS,
+        max_runs: int = _MAX_RUNS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._name_of, self._words_of, self._clock = name_of, words_of, clock
         self.started_at = clock()
         self._running: dict[tuple[str, str], RunningTurn] = {}
         self.errors: deque[SeenError] = deque(maxlen=_MAX_ERRORS)
-        self.runs: deque[tuple[AgentRun, Words]] = deque(maxlen=most)  # both with the latest last
+        self.runs: deque[tuple[AgentRun, Words]] = deque(maxlen=max_runs)  # the latest is last
 
     @property
     def running(self) -> list[RunningTurn]:

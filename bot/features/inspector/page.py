@@ -18,7 +18,6 @@ from pathlib import Path
 from secrets import token_hex
 from urllib.parse import parse_qsl
 
-import jinja2
 import structlog
 from markupsafe import Markup
 from starlette.requests import Request
@@ -27,7 +26,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from bot.features.inspector.operator_look import OperatorLook
 from bot.features.inspector.state import WATCHED_S, LiveReader
 from bot.http_client import read_within
-from bot.runtime.web import BASE_STYLE
+from bot.runtime.pages import BASE_STYLE, page_templates
 from memory.store.commands import Arg, Reply
 from memory.store.errors import StoreError
 from memory.store.store import Store
@@ -176,16 +175,13 @@ class LivePage:
             "X-Content-Type-Options": "nosniff",
             "X-Frame-Options": "DENY",
         }
-        loader = jinja2.FileSystemLoader(WEB)
-        self._templates = jinja2.Environment(
-            loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
-        )
-        self._templates.filters |= {
+        filters = {
             "ago": _ago,
             "clock": lambda at: time.strftime("%H:%M:%S", time.gmtime(at)),
             "mb": lambda nbytes: f"{nbytes / 2**20:.1f}",
             "number": lambda value: f"{value:,.0f}".replace(",", " "),
         }
+        self._templates = page_templates(WEB, filters)
         self._watched_until = 0.0
 
     async def answer(self, request: Request) -> Response:
