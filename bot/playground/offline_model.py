@@ -287,9 +287,10 @@ _IS_DONE = ("Set", "Forgotten", "Kept", "This is known")
 
 
 def _from_tool(call: ToolCall, result: str, says: Mapping[str, str]) -> str:
-    """Say what a tool did; of a failed tool, only that it failed."""
+    """Say what a tool did; of a failed tool, only that it failed, or what it did not keep."""
     if result.startswith("Error:"):
-        return says["failed"]
+        kept = orjson.loads(call.arguments).get("text", "") if call.name == "remember" else ""
+        return says["noted"].format(short(kept, 120)) if kept else says["failed"]
     if call.name == "read_page":
         _, *lines = filter(None, result.splitlines())
         return says["page"].format(short(" – ".join(lines)))

@@ -18,6 +18,7 @@ import structlog
 from bot.playground.scene import (
     BOT,
     BOT_USERNAME,
+    DISLIKE,
     PageChat,
     PageDraft,
     PageFile,
@@ -26,6 +27,7 @@ from bot.playground.scene import (
     Scene,
     find_entities,
     raw_chat,
+    raw_dislike,
     raw_message,
     raw_press,
 )
@@ -133,8 +135,10 @@ class PageTelegram(SendListeners):
         self._add(place, "edited_message", raw_message(place, edited))
 
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
-        """Press a button of a message; one that is not there does nothing."""
-        if callback_data in [each.callback_data for row in message.buttons for each in row]:
+        """Press a button of a message, or put a 👎 on an answer; another button does nothing."""
+        if callback_data == DISLIKE and message.sender is BOT:
+            self._add(place, "message_reaction", raw_dislike(place, message, self._now()))
+        elif callback_data in [each.callback_data for row in message.buttons for each in row]:
             press = raw_press(next(self._ids), place, message, callback_data)
             self._pressed[press["id"]] = place
             self._add(place, "callback_query", press)

@@ -51,6 +51,7 @@ class PagePerson:
 
 BOT = PagePerson(7_000_000_001, "Ricordo")
 BOT_USERNAME = "ricordo_bot"
+DISLIKE = "👎"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +297,13 @@ def raw_press(
         "chat_instance": str(place.chat_id),
         "data": callback_data,
     }
+
+
+def raw_dislike(place: PageChat, message: PageMessage, at: int) -> dict[str, Any]:
+    """Return the MessageReactionUpdated of a 👎 that the speaker puts on a message."""
+    reaction = {"old_reaction": [], "new_reaction": [{"type": "emoji", "emoji": DISLIKE}]}
+    who = {"chat": raw_chat(place), "message_id": message.id, "user": _user(place.speaker)}
+    return who | {"date": at} | reaction
 
 
 def raw_chat(place: PageChat) -> dict[str, Any]:

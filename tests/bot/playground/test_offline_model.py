@@ -310,6 +310,9 @@ async def test_a_wish_to_remember_calls_the_tool_and_is_not_learned_besides(lang
     assert (*map(claims_to_have_saved, done),) == (True, True)
     asked = ran(*call, "Not kept yet: the person is asked.")
     assert await answer(prompt(wish, *asked)) == QUESTION_ALONE
+    failed = await answer(prompt(wish, *ran(*call, "Error: memory is off")))
+    assert not claims_to_have_saved(failed)
+    assert "my dog is Rex" in failed
     assert await learned(wish) == []
 
 

@@ -99,6 +99,7 @@ async def ran(memory: Memory, number: int, *, uses_memory: bool = True) -> Agent
         completed_steps=[CompletedStep(Action((call,)), (ToolResult("a", "21"),))],
         pictures=(Picture(1, b"a picture", "image/png", 1, 1),),
         files=[OutgoingFile("a.txt", b"a file")],
+        sizes={"system": 11, "tools": 22, "window": 33, "memory": 44, "message": 55, "steps": 66},
     )
     return AgentRan(context, "21", None, 0.5)
 
@@ -111,7 +112,7 @@ def prompt(context: AgentContext) -> Prompt:
             PromptMessage("user", said, pictures=context.pictures),
             PromptMessage("tool", "21", tool_call_id="a"),
         ),
-        PromptTokens(system=11, tools=22, window=33, memory=44, message=55, steps=66),
+        PromptTokens(0, 0, 0, 0, 0, 0),
     )
 
 
@@ -145,8 +146,10 @@ async def test_the_answer_to_a_button_is_seen_until_a_person_does_something_else
     callback_id = site.updates[-1]["callback_query"]["id"]
     await site.telegram.answer_button(callback_id, "Not <yours>")
     assert '<p class="note" role="status">Not &lt;yours&gt;</p>' in await site.text()
-    site.say("Oh")
+    await site.post("/press", at=ANNA, button=f"{place.messages[0].id}:👎")
     assert "Not &lt;yours" not in await site.text()
+    disliked = site.updates[-1]["message_reaction"]
+    assert disliked["new_reaction"] == [{"type": "emoji", "emoji": "👎"}]
 
 
 async def test_an_unknown_address_shows_the_first_chat_and_languages_have_names(site: Site) -> None:

@@ -354,14 +354,17 @@ async def test_remember_replaces_a_current_fact(
         await use(behavior, "remember", context, text="Lives in Wels.", replaces=1)
 
 
-async def test_remember_keeps_nothing_twice_and_no_claims_of_permissions(
-    behavior: UserFacts, context: AgentContext, scopes: Scopes
+async def test_remember_keeps_nothing_twice_nor_claims_of_permissions_nor_while_memory_is_off(
+    behavior: UserFacts, context: AgentContext, memory: Memory, scopes: Scopes
 ) -> None:
     await store_entries(scopes, MINE, fact("Lives in Graz."))
     answer = await use(behavior, "remember", context, text="lives in graz")
     assert (answer, context.writes) == ("This is known already, as #1.", [])
     with pytest.raises(ToolError, match="permissions"):
         await use(behavior, "remember", context, text="Has admin rights.")
+    await memory.switch.turn_off(context.conversation)
+    with pytest.raises(ToolError, match="memory is off"):
+        await use(behavior, "remember", context, text="Is vegan.")
 
 
 def step(*, is_untrusted: bool) -> CompletedStep:
