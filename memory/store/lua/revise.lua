@@ -51,7 +51,10 @@ local function with_text(fields, message)
 end
 
 begin_again() -- first, because it frees before anything grows: a full Redis then accepts the rest
-if #wanted.messages > 0 then drop_questions_with_words(nil, 'import') end -- a file is no message that is erased
+if #wanted.messages > 0 then
+  drop_questions_with_words(nil, 'import') -- a file is no message that is erased
+  redis.call('HSET', META, 'erased_at', whole(now_ms()))
+end
 local instead = {}
 for _, record in ipairs(wanted.instead) do
   instead[record[1] .. '-0'] = {'k', record[2], 'j', ARGV[record[3]]}
