@@ -118,12 +118,12 @@ class RevisionStep:
         """Have a message of a group answered that an edit has just addressed to us.
 
         It is not stored, because group talk that does not address us never is. But neither is what
-        was erased. So after an erasure older messages stay as they are.
+        was erased: such a message stays forgotten.
         """
         edit = request.last
-        erased = await self.memory.store.read_meta(here, "cut_at", "erased_at")
+        [cut_at] = await self.memory.store.read_meta(here, "cut_at")
         is_new = edit.sent_at < edit.edited_at <= edit.sent_at + _ANSWERED_AGAIN_S
-        is_new &= edit.is_group and edit.sent_at * 1000 > max(float(at or 0) for at in erased)
+        is_new &= edit.is_group and edit.sent_at * 1000 > float(cut_at or 0)
         was_ours = edit.reply is not None and edit.reply.is_ours
         is_kept = await self.memory.forgetting.read_cuts(here, [request.message]) is not None
         if not is_new or was_ours or not is_kept:

@@ -51,10 +51,7 @@ local function with_text(fields, message)
 end
 
 begin_again() -- first, because it frees before anything grows: a full Redis then accepts the rest
-if #wanted.messages > 0 then
-  drop_questions_with_words(nil, 'import') -- a file is no message that is erased
-  redis.call('HSET', META, 'erased_at', whole(now_ms()))
-end
+if #wanted.messages > 0 then drop_questions_with_words(nil, 'import') end -- a file is no message that is erased
 local instead = {}
 for _, record in ipairs(wanted.instead) do
   instead[record[1] .. '-0'] = {'k', record[2], 'j', ARGV[record[3]]}

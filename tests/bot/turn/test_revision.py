@@ -362,14 +362,3 @@ async def test_no_other_edit_of_what_is_not_stored_is_answered(
     assert outbox
     assert not outbox.parts
     assert await texts(memory) == []
-
-
-async def test_a_message_that_was_erased_alone_is_not_answered_when_it_is_edited(
-    memory: Memory,
-) -> None:
-    await tell(memory, words())
-    await memory.forgetting.erase_messages(HERE, [1, 2], "receipt")
-    outbox = await Revising(memory)(ADDRESSED, 9)
-    assert outbox
-    assert not outbox.parts
-    assert await texts(memory) == []
