@@ -39,7 +39,7 @@ def read_edit(message: telegram.Message, read: Update) -> Update:
     if message.location or read.kind not in EDITABLE or not (read.text or read.file):
         return Ignored(read.update_id, "edit")
     edited_at = int((message.edit_date or message.date).timestamp())
-    return replace(read, kind="edit", command="", edited_at=edited_at)
+    return replace(read, kind="edit", command="", file=None, edited_at=edited_at)
 
 
 def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:

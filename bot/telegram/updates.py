@@ -134,12 +134,6 @@ class IncomingMessage:
         return self.kind == "document"
 
     @property
-    def edited_kind(self) -> MessageKind:
-        """The kind of the message that this edit is about."""
-        is_photo = self.file is not None and self.file.mime_type.startswith("image/")
-        return "photo" if is_photo else "document" if self.file else "text"
-
-    @property
     def is_anonymous_admin(self) -> bool:
         """Whether an admin wrote it in the name of the group, as only admins can."""
         return self.is_group and self.sender.id == self.chat_id

@@ -25,7 +25,6 @@ from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
@@ -97,7 +96,7 @@ class RevisionStep:
         edit, here = request.last, history.conversation
         found = await self.memory.forgetting.find_exchange(here, edit.message_id)
         if not found:
-            return await self._ask_first(request, here)
+            return _nothing_said(request)
         question = found[0]
         is_of_then = abs(question.sent_at - edit.sent_at) < MAX_DIFFERENCE_S
         edited = with_edit(question, edit)
@@ -112,24 +111,6 @@ class RevisionStep:
         seqs = tuple(message.seq for message in found)
         entry = _change(request, edit.sender.id, replace(edit, replaced=Replaced((), (), seqs)))
         await self.memory.forgetting.rewrite(here, edited, seqs, entry)
-        raise LeaseLost(here.tag)
-
-    async def _ask_first(self, request: Request, here: Scope) -> Outbox:
-        """Have a message of a group answered that an edit has just addressed to us.
-
-        It is not stored, because group talk that does not address us never is. But neither is what
-        was erased: such a message stays forgotten.
-        """
-        edit = request.last
-        [cut_at] = await self.memory.store.read_meta(here, "cut_at")
-        is_new = edit.sent_at < edit.edited_at <= edit.sent_at + _ANSWERED_AGAIN_S
-        is_new &= edit.is_group and edit.sent_at * 1000 > float(cut_at or 0)
-        was_ours = edit.reply is not None and edit.reply.is_ours
-        is_kept = await self.memory.forgetting.read_cuts(here, [request.message]) is not None
-        if not is_new or was_ours or not is_kept:
-            return _nothing_said(request)
-        entry = _change(request, edit.sender.id, replace(edit, kind=edit.edited_kind))
-        await self.memory.forgetting.revise(here, lambda _: Revision(entry=entry))
         raise LeaseLost(here.tag)
 
     async def _unchanged(self, request: Request, history: ChatHistory, edited: Message) -> Outbox:
@@ -213,7 +194,6 @@ class RevisionStep:
             sender=sender,
             kind="text",
             text="",
-            file=None,
             command=RETRY if last.command == RETRY else "",
             reply=last.reply if last.kind == "edit" else None,
             replied_to=last.replied_to if last.kind == "edit" else newest.replied_to,

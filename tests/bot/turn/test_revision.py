@@ -8,7 +8,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.telegram.chat import Destination
 from bot.telegram.edits import is_about
-from bot.telegram.updates import IncomingMessage, ReplyTarget, Sender, SentFile, to_bytes
+from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turn.answer import Answerer
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack
@@ -294,7 +294,6 @@ async def test_an_edit_after_a_newer_one_changes_nothing(
     assert (await texts(memory))[0] == "newest words"
 
 
-PHOTO = SentFile("file id", "photo.jpg", "image/jpeg", 5)
 SHOWN = replace(words("[photo] A dog"), is_first_party=False, photo="file id")
 
 
@@ -307,58 +306,16 @@ async def test_a_photo_gets_the_caption_that_it_had_not_and_loses_the_one_it_had
     if not is_newest:
         await tell(memory, words("later", 13))
     revising = Revising(memory)
-    asks_again = await revising(replace(EDIT, text="Which breed?", file=PHOTO), 9) is None
+    asks_again = await revising(replace(EDIT, text="Which breed?"), 9) is None
     assert asks_again is is_newest
     if is_newest:
         said = [(each.text, each.is_first_party) for each in revising.request.messages]
         assert said == [(SHOWN.text, False), ("Which breed?", True)]
-        assert revising.request.last.file is None
         await revising.close()
     else:
         assert (await texts(memory))[0] == "[photo] A dog\nWhich breed?"
-    removed = replace(EDIT, text="", file=PHOTO, edited_at=EDIT.edited_at)
+    removed = replace(EDIT, text="")
     if await revising(removed, 10) is None:
         await revising.close()
     assert (await texts(memory))[0] == SHOWN.text
     assert "Which breed?" not in await texts(memory)
-
-
-ADDRESSED = replace(EDIT, is_group=True, sent_at=SAID_AT)
-
-
-@pytest.mark.parametrize(("file", "kind"), [(None, "text"), (PHOTO, "photo")])
-async def test_a_message_that_an_edit_addresses_to_us_in_a_group_is_answered_once(
-    memory: Memory, file: SentFile | None, kind: str
-) -> None:
-    """Before the fix nobody was answered who added our name."""
-    revising = Revising(memory)
-    assert await revising(replace(ADDRESSED, file=file), 9) is None
-    asked = revising.request
-    assert (asked.last.kind, asked.last.text, asked.to.reply_to) == (kind, "new words", 11)
-    if kind == "text":
-        await revising.close()
-        again = await revising(ADDRESSED, 10)
-        assert again == replace(SILENCE, to=asked.to)
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        replace(ADDRESSED, is_group=False),
-        replace(ADDRESSED, edited_at=SAID_AT + 901),
-        replace(ADDRESSED, edited_at=SAID_AT),  # Telegram also says so of a new preview of a link
-        replace(ADDRESSED, reply=ReplyTarget(5, "Bot", SAID_AT, "Hi", is_ours=True)),
-        ADDRESSED,
-    ],
-    ids=["in private", "too old", "not edited", "addressed before", "cleared"],
-)
-async def test_no_other_edit_of_what_is_not_stored_is_answered(
-    memory: Memory, edit: IncomingMessage
-) -> None:
-    if edit is ADDRESSED:
-        await tell(memory, words())
-        await clear(memory, 8)
-    outbox = await Revising(memory)(edit, 9)
-    assert outbox
-    assert not outbox.parts
-    assert await texts(memory) == []
