@@ -58,17 +58,21 @@ class Parked(Exception):
 class _SendRetries:
     """Says how long to pause after each failure of one part, until the turn must be parked."""
 
+    is_rich: bool
     _waited_s: float = 0.0
     _pauses: Iterator[float] = field(default_factory=lambda: iter(_PAUSES_S))
 
-    def pause_s(self, error: FloodWait | Unreachable) -> float:
+    def pause_s(self, error: FloodWait | Unreachable | BadToken) -> float:
         """Return the pause; raise `Parked` if it would be too long."""
+        if isinstance(error, BadToken) and self.is_rich:  # an older server has no such method
+            raise error
         if isinstance(error, FloodWait):
             self._waited_s += error.retry_after_s
             if self._waited_s > MAX_FLOOD_WAIT_S:
                 raise Parked(error.retry_after_s) from error
             return error.retry_after_s
-        if (pause_s := next(self._pauses, None)) is None:
+        # After a refused token the next process may come with a new one: nothing is given up.
+        if isinstance(error, BadToken) or (pause_s := next(self._pauses, None)) is None:
             raise Parked(_PARK_UNREACHABLE_S) from error
         log.info("telegram unreachable", pause_s=pause_s)
         return pause_s
@@ -227,7 +231,7 @@ class Deliverer:
         After each wait the part is marked again: nothing is sent once the turn was refused. The
         part is edited into the message `former`, 0 for none. If that is refused, it is sent.
         """
-        retries, asked_for = _SendRetries(), to.chat_id
+        retries, asked_for = _SendRetries(part.is_rich), to.chat_id
         while True:
             try:
                 if former:
@@ -238,7 +242,7 @@ class Deliverer:
                     await marking()
                 async with requesting():
                     return await self._send_shielded(to, part), to
-            except (FloodWait, Unreachable) as error:
+            except (FloodWait, Unreachable, BadToken) as error:
                 await self.pause(retries.pause_s(error))
             except ChatMigrated as error:
                 to, former = _moved(to, asked_for, error), 0

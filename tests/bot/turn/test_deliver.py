@@ -242,6 +242,14 @@ async def test_a_turn_whose_permit_comes_late_is_parked_until_then(deliver: Deli
     assert (parked.value.pause_s, deliver.telegram.sent) == (40, [])
 
 
+async def test_a_turn_is_parked_while_the_token_is_not_accepted(deliver: Delivering) -> None:
+    """Before the fix, all that waited when a token was revoked soon became dead letters."""
+    deliver.telegram.answers = [None, BadToken("401")]
+    with pytest.raises(Parked):
+        await deliver(ONE, TWO)
+    assert (deliver.telegram.texts, deliver.pauses) == (["one", "two"], [])
+
+
 @pytest.mark.parametrize("refusal", [Blocked(), Refused("topic_gone"), Refused("entities")])
 async def test_a_reply_ends_at_a_part_that_telegram_will_never_accept(
     deliver: Delivering, refusal: TelegramError
