@@ -247,12 +247,13 @@ class Buttons:
             shown = self._sentences.say(language, "clear.expired")
         except NotConfirmed as refusal:
             # An unknown verb may be any text of the person's; it stays out of the log.
-            known = verb if verb in self._handlers else "unknown"
-            log.info("button refused", verb=known, why=str(refusal))
-            if str(refusal) == _NOT_YOURS:  # this press changes nothing, and the message stays
-                on_top = self._sentences.say(language, "clear.not_yours")[0].text
-            else:
-                shown = self._sentences.say(language, "clear.expired")
+            is_known, is_theirs = verb in self._handlers, str(refusal) != _NOT_YOURS
+            log.info("button refused", verb=verb if is_known else "unknown", why=str(refusal))
+            said = self._sentences.say(language, f"clear.{'expired' if is_theirs else _NOT_YOURS}")
+            if is_known and is_theirs:
+                shown = said
+            else:  # the message stays: a process of a newer release may know the button
+                on_top = said[0].text
         await self._quietly(self._chat.answer_button(pressed.callback_id, on_top))
         for part in shown[:1]:
             await self._quietly(self._show(pressed, part))

@@ -173,7 +173,15 @@ async def test_a_press_does_not_come_again_if_the_turn_has_no_worker_any_more(
     assert chat.button_answers == [SENTENCES.say("en", "clear.not_yet")[0].text]
 
 
-@pytest.mark.parametrize("data", ["yes:abc", "cancel:abc", "made up"])
+async def test_a_button_of_a_newer_release_stays_for_a_process_that_knows_it(
+    chat: Pressing,
+) -> None:
+    """Before the fix an older process, beside a newer one, put "no longer valid" in its place."""
+    assert await chat.shown(data="of_tomorrow:abc") == []
+    assert chat.button_answers == [SENTENCES.say("en", "clear.expired")[0].text]
+
+
+@pytest.mark.parametrize("data", ["yes:abc", "cancel:abc"])
 async def test_presses_of_one_member_edit_a_group_no_more_than_four_times_in_half_a_minute(
     chat: Pressing, data: str
 ) -> None:
