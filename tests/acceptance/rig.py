@@ -24,11 +24,13 @@ ROOT = Path(__file__).parents[2]
 KEY = "sk-secret-of-the-operator"
 START_S = 60
 _END_LEASES = """
-redis.call("DEL", KEYS[2], unpack(redis.call("KEYS", "*:lease")))
-local held = redis.pcall("XPENDING", KEYS[1], ARGV[1], "-", "+", 100)
-for _, wake_up in ipairs(held) do
-  local id, consumer = wake_up[1], wake_up[2]
-  redis.call("XCLAIM", KEYS[1], ARGV[1], consumer, 0, id, "IDLE", 3600000, "JUSTID")
+for _, name in ipairs({'*:lease', '*:learner', 'poller', 'sweeper'}) do
+  for _, key in ipairs(redis.call('KEYS', ARGV[1] .. name)) do redis.call('DEL', key) end
+end
+for _, stream in ipairs(KEYS) do
+  for _, wake_up in ipairs(redis.call('XPENDING', stream, ARGV[2], '-', '+', 1000)) do
+    redis.call('XCLAIM', stream, ARGV[2], wake_up[2], 0, wake_up[1], 'IDLE', 600000, 'JUSTID')
+  end
 end
 """
 
@@ -216,15 +218,19 @@ class Rig:
         return others
 
     async def restart(self) -> BotProcess:
-        """Kill the bot, and start a new process once the leases that it held have ended."""
+        """Kill the bot, let the time of its leases pass, and start a new process."""
         await self.bot.kill()
         await self.end_leases()
         await self.bot.start()
         return self.bot
 
     async def end_leases(self) -> None:
-        """Let the time pass after which others take over the work of a dead process."""
-        await self.redis("EVAL", _END_LEASES, 2, self.keys.ready_queue, self.keys.poller, GROUP)
+        """End all leases, also those of wake-ups, as `LEASE_S` seconds without a process do.
+
+        `test_workers` waits for these seconds.
+        """
+        streams = self.keys.ready_queue, self.keys.jobs
+        await self.redis("EVAL", _END_LEASES, 2, *streams, self.keys.prefix, GROUP)
 
     def anna(self, language: str = "en") -> tuple[Person, Chat]:
         """Return a person and her private chat."""

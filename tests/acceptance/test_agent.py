@@ -82,7 +82,7 @@ async def test_reasoning_is_returned_within_a_turn_and_never_stored(rig: Rig) ->
 
 @pytest.mark.either_way
 async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig: Rig) -> None:
-    await rig.start(openai_safety_identifier="on", openai_verbosity="low", lease_s=4)
+    await rig.start(openai_safety_identifier="on", openai_verbosity="low")
     anna, annas = rig.anna()
     ben, bens = rig.ben()
     for person, chat in ((anna, annas), (anna, annas), (ben, bens)):
@@ -92,8 +92,8 @@ async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig:
         assert first == second != other
         assert str(anna.id) not in first
         assert len(first) == 32
-    await rig.bot.kill()
-    await rig.start(openai_safety_identifier="off")
+    rig.environment["OPENAI_SAFETY_IDENTIFIER"] = "off"
+    await rig.restart()
     await rig.ask(anna, annas, "Hello again")
     assert "safety_identifier" not in rig.requests[-1].raw
     assert rig.requests[-1].raw["prompt_cache_key"] == rig.requests[0].raw["prompt_cache_key"]

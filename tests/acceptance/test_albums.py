@@ -67,7 +67,7 @@ async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
 
 async def test_albums_in_private_and_in_a_group_are_answered_once_through_a_crash(rig: Rig) -> None:
     rig.script.on("Our trip", "Three colors.")
-    anna, chat = await rig.start_with_anna(coalesce_s=0, prompt_tokens=16_000, lease_s=4)
+    anna, chat = await rig.start_with_anna(coalesce_s=0, prompt_tokens=16_000)
     ben, _ = rig.ben()
     group = rig.telegram.group("Club", [ben])
 

@@ -114,7 +114,7 @@ async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
 async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call(
     rig: Rig, tmp_path: Path
 ) -> None:
-    hooks = await start(rig, tmp_path, f"{HERE}:HookLog {HERE}:Game", lease_s=4)
+    hooks = await start(rig, tmp_path, f"{HERE}:HookLog {HERE}:Game")
     anna, chat = rig.anna()
     rig.script.on("guess", Reply(tool_calls=(tool_call("guess", number=7),)), "It was too low.")
     for text in ("Hello", "Let us guess", "/new", "Good bye"):
@@ -136,7 +136,7 @@ async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call
 async def test_a29_after_a_crash_in_a_turn_hooks_get_the_same_message_again(
     rig: Rig, tmp_path: Path
 ) -> None:
-    hooks = await start(rig, tmp_path, f"{HERE}:HookLog", lease_s=4)
+    hooks = await start(rig, tmp_path, f"{HERE}:HookLog")
     anna, chat = rig.anna()
     gate = rig.script.hold("Hello", "Never said.", "Hello, Anna.")
     said = await rig.say_until_asked(anna, chat, "Hello")

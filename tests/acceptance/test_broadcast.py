@@ -24,7 +24,7 @@ async def asked(ada: Person, chat: Chat, chats: int) -> Message:
 
 
 async def test_an_announcement_over_two_workers_one_of_which_is_killed(rig: Rig) -> None:
-    await rig.start(lease_s=4, admin_user_ids=ADMIN_ID)
+    await rig.start(admin_user_ids=ADMIN_ID)
     ada, adas = rig.person(ADMIN_ID, "Ada")
     people = [rig.person(1010 + number, f"P{number}") for number in range(6)]
     for person, chat in people:
@@ -54,6 +54,7 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(rig: Rig)
     assert await press(rig, ada, question, "Send") == ""
     await rig.telegram.wait_for(lambda: got(others[1][1]) == 1)
     await rig.bot.kill()
+    await rig.end_leases()
     heir = rig.another_bot(command="worker")
     await heir.start()
     await heir.wait_for_log("announcement ended")

@@ -45,7 +45,7 @@ async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_
     rig: Rig,
 ) -> None:
     (anna, annas) = rig.anna()
-    await rig.start(lease_s=3)
+    await rig.start()
     deadly = Reply("Never said.", gate=asyncio.Event())
     rig.script.on("Deadly", deadly, deadly, "Here is your answer.")
     said = await anna.say(annas, "Deadly words")

@@ -38,7 +38,7 @@ async def closed(rig: Rig, number: int, event: str = "turn closed") -> dict[str,
 async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_in_the_history(
     rig: Rig,
 ) -> None:
-    anna, chat = await rig.start_with_anna(window_tokens=20_000, prompt_tokens=40_000, lease_s=4)
+    anna, chat = await rig.start_with_anna(window_tokens=20_000, prompt_tokens=40_000)
     long = f"{TALK}\n\n```python\n{CODE}\n```\n\n{TALK}"
     assert len(long) > 9_000
     rig.script.then(long, "**Bold** move", "Fine.")

@@ -247,7 +247,7 @@ BREAD = ("Bread", "How long does my rye bread bake?", "Fifty minutes at 240 degr
 async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_removed(
     rig: Rig,
 ) -> None:
-    anna, chat = await rig.start_with_anna(lease_s=4)
+    anna, chat = await rig.start_with_anna()
     ben, bens = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
     export = Upload(zipped(chatgpt(BOAT, BREAD)), "chatgpt.zip", "application/zip")

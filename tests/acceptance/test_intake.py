@@ -29,7 +29,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     rig: Rig,
 ) -> None:
     """It is delivered twice again during the answer, then after it, then after a restart."""
-    anna, chat = await rig.start_with_anna(lease_s=4)
+    anna, chat = await rig.start_with_anna()
     gate = rig.script.hold("Slowly", "Done.")
     await anna.say(chat, "Slowly")
     updates = rig.telegram.updates

@@ -43,7 +43,7 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     rig: Rig,
 ) -> None:
     remember_with(rig)
-    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1, lease_s=4)
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     await ask_and_learn(rig, anna, chat, "My sister is called Ida")
     await marked(rig, chat, "Ida")
     await rig.restart()
@@ -122,7 +122,7 @@ async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_onc
     remember_with(rig)
     for words in ("My dog", "Once more", "It rained"):
         rig.script.on(words, "I've saved that.")
-    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1, lease_s=4)
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     await ask_and_learn(rig, anna, chat, "My dog is called Rex")
     await marked(rig, chat, "Rex")
     await ask_and_learn(rig, anna, chat, "Once more: my dog is called Rex")

@@ -216,7 +216,7 @@ async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narra
 ) -> None:
     """The first session matches the question, the second only the first, the third neither."""
     model = remember_with(rig)
-    anna, chat = await rig.start_with_anna(learn="synopses", learn_every_turns=1, lease_s=4)
+    anna, chat = await rig.start_with_anna(learn="synopses", learn_every_turns=1)
     call = tool_call("calculate", expression="2+3")
     rig.script.on("lighthouse", Reply(tool_calls=(call,)), "It took 5 weeks.")
     for text in SESSIONS:
@@ -233,6 +233,7 @@ async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narra
     assert "Earlier sessions" not in main_requests(rig)[0].memory
 
     await rig.bot.kill()
+    await rig.end_leases()
     await happened(rig, chat, days_ago=(400, 40, 5))
     await rig.start()
     rig.script.on("Who repaired", "Giuseppe did.")

@@ -24,7 +24,7 @@ DATE = r"(?:\[(?:today|yesterday), \d\d:\d\d\]|-)"  # a test may run over midnig
 
 @pytest.mark.either_way
 async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna(lease_s=4)
+    anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "My boat is called Aurora")
     await rig.wait_until_learned(2)
     await rig.restart()

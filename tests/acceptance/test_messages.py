@@ -58,7 +58,7 @@ async def test_a22_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> No
 
 
 async def test_a_hint_is_told_once_over_restarts_and_the_model_does_not_read_it(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna(hints="on", lease_s=4)
+    anna, chat = await rig.start_with_anna(hints="on")
     hint = sentence("hints.voice")
     for text, answer in (("One", ""), ("Two", ""), ("Three", f"\n\n{hint}")):
         assert (await ask_fully(rig, anna, chat, text)).text == f"All right.{answer}"

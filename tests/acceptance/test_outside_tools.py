@@ -28,9 +28,7 @@ async def test_a_tool_from_outside_runs_once_and_only_after_a_yes(rig: Rig) -> N
     anna, chat = rig.anna()
     ben, _ = rig.ben()
     async with ShopServer(shop) as server:
-        await rig.start(
-            mcp_servers=orjson.dumps({"shop": {"url": server.address}}).decode(), lease_s=4
-        )
+        await rig.start(mcp_servers=orjson.dumps({"shop": {"url": server.address}}).decode())
         price = Reply(tool_calls=(tool_call("shop__price", thing="stamp"),))
         rig.script.on("price", price, "Five crowns.")
         assert (await rig.ask(anna, chat, "What is the price?")).text == "Five crowns."

@@ -44,7 +44,7 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(rig: Rig, api: st
     rig.script.on(SHOWS, "A blue stamp. Text: OULU 12 MAY")
     rig.script.on("My passport", "A stamp from Oulu.")
     rig.script.on("What was on it", "OULU 12 MAY.")
-    anna, chat = await rig.start_with_anna(openai_api=api, coalesce_s=0, lease_s=4)
+    anna, chat = await rig.start_with_anna(openai_api=api, coalesce_s=0)
     stamp = jpeg("blue")
     url = f"data:image/jpeg;base64,{b64encode(stamp).decode()}"
 

@@ -25,7 +25,7 @@ def shown(chat: Chat) -> list[tuple[str, str]]:
 
 
 async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(rig: Rig) -> None:
-    await rig.start(behaviors="tests.acceptance.operator_parts:Painter", coalesce_s=0, lease_s=4)
+    await rig.start(behaviors="tests.acceptance.operator_parts:Painter", coalesce_s=0)
     anna, chat = rig.anna()
     draws = Reply(tool_calls=(tool_call("draw_berths"),))
     rig.script.on("Draw", draws, LONG, draws, "Here they are.")
@@ -61,7 +61,7 @@ async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig
     anna, chat = rig.anna()
     async with ShopServer(shop) as server:
         servers = orjson.dumps({"shop": {"url": server.address}}).decode()
-        await rig.start(mcp_servers=servers, coalesce_s=0, lease_s=4)
+        await rig.start(mcp_servers=servers, coalesce_s=0)
         shows = Reply(tool_calls=(tool_call("shop__picture", thing="stamp"),))
         rig.script.on("Show", shows, LONG, shows, "Nothing to see.")
         silence = rig.telegram.faults.add(Hang(30), method="sendMessage")

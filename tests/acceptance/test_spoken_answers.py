@@ -39,7 +39,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
     rig.script.on("How are you", "I am **fine**.")
     rig.script.on("Tell me all", LONG)
     rig.script.on("Show me code", CODE)
-    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0, lease_s=4)
+    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0)
     anna, chat = rig.anna()
 
     [reply] = await answers(rig, anna, chat, "How are you", 1)
@@ -87,7 +87,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
 
 async def test_without_a_sound_the_text_comes(rig: Rig) -> None:
     rig.script.on("How are you", "I am fine.")
-    anna, chat = await rig.start_with_anna(speech_model="mouth", coalesce_s=0, lease_s=4)
+    anna, chat = await rig.start_with_anna(speech_model="mouth", coalesce_s=0)
     forbidden = "Bad Request: VOICE_MESSAGES_FORBIDDEN"
     rig.telegram.faults.add(Refuse(400, forbidden), method="sendVoice", times=None)
     text = "🎙 How are you\n\nI am fine."

@@ -67,7 +67,7 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(ri
 async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(rig: Rig) -> None:
     """The kill comes while a model works; learning and search are counted, too."""
     remember_with(rig)
-    await rig.start(lease_s=4, learn="state", learn_every_turns=1)
+    await rig.start(learn="state", learn_every_turns=1)
     people = [rig.person(2000 + number, f"P{number}") for number in range(3)]
     await asyncio.gather(*(ask_and_learn(rig, *each, "A note") for each in people))
     calls = Reply(tool_calls=(tool_call("calculate", expression="2+2"),))

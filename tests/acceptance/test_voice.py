@@ -25,7 +25,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     rig.script.on("My sister lives in *zanzibar*", "So far away!")
     rig.script.on("My sister lives in *Oulu*", "That is in the north.")
     rig.script.on("Thank you", "You're welcome.")
-    anna, chat = await rig.start_with_anna(lease_s=4)
+    anna, chat = await rig.start_with_anna()
 
     voice = await anna.send(chat, "voice", spoken("My sister lives in *zanzibar*"))
     reply = await chat.wait_for_reply(after=voice)
