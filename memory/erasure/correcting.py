@@ -218,9 +218,10 @@ class Correcting:
     async def _take_back(
         self, conversation: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
     ) -> None:
-        """Hide the messages of the first fact, and answers here that had one of them and repeat it.
+        """Hide the messages of the first fact, and answers that had one of the facts and repeat it.
 
         They have a word of the fact that is neither in their question nor in the text `instead`.
+        All answers here are read, and elsewhere those since a message that the facts come from.
         """
         for scope, seqs in _by_conversation(chain[0]).items():
             await self.hide(scope, seqs)
@@ -229,18 +230,21 @@ class Correcting:
         sign = -1 if place.is_private else 1  # as `place_of` reads it
         terms = {f"f{sign * each.id}": content_terms(each.text, languages) for each in wordings}
         stays = content_terms(instead, languages)
-        question, found = "", list[int]()
-        log = self.scopes.store.keys.scope(conversation).log
-        async for entry, fields in stream_entries(self.scopes.store.client, log):
-            message = message_of(seq_of(entry), fields)
-            if message.role == "user":
-                question = message.text
-            elif used := terms.keys() & message.used.split():
-                said = content_terms(message.text, languages) - stays
-                said -= content_terms(question, languages)
-                if any(not terms[code].isdisjoint(said) for code in used):
-                    found.append(message.seq)
-        await self.hide(conversation, found)
+        client, keys = self.scopes.store.client, self.scopes.store.keys
+        for scope, seqs in ({conversation: [0]} | _by_conversation(*wordings)).items():
+            question, found = "", list[int]()
+            async for entry, fields in stream_entries(
+                client, keys.scope(scope).log, f"{min(seqs)}-0"
+            ):
+                message = message_of(seq_of(entry), fields)
+                if message.role == "user":
+                    question = message.text
+                elif used := terms.keys() & message.used.split():
+                    said = content_terms(message.text, languages) - stays
+                    said -= content_terms(question, languages)
+                    if any(not terms[code].isdisjoint(said) for code in used):
+                        found.append(message.seq)
+            await self.hide(scope, found)
         await self._drop_items(chain)
 
     async def _drop_items(self, facts: Sequence[Fact]) -> None:
@@ -306,7 +310,7 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
     return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])
 
 
-def _by_conversation(*facts: Fact) -> dict[Scope, list[int]]:
+def _by_conversation(*facts: Fact | Wording) -> dict[Scope, list[int]]:
     found: dict[Scope, list[int]] = {}
     for source in (each for fact in facts for each in fact.sources):
         found.setdefault(Scope(source.tag), []).append(source.seq)

@@ -30,6 +30,7 @@ from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
+TOPIC = Scope.of_chat(HERE.chat_id, 7)
 PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP)])
 
 
@@ -74,15 +75,31 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
         ("And who walks?", "Bob.", "f1"),
     ]
     for number, (question, answer, used) in enumerate(said, 2):
-        turn = await begin(memory, number, here)
-        asked = Message(0, 0, "user", question, 1, ANN)
-        await memory.turns.write_outbox(turn, b"[]")
-        both = [asked, Message(0, 0, "assistant", answer, 1, used=used)]
-        await memory.turns.commit(turn, both, Cursor())
+        await exchange(memory, here, number, question, answer, used)
     assert await memory.correcting.edit_fact(here, 1, "has with Bob a tomcat called Faust", ANN)
     assert (await memory.scopes.read(here)).hidden == {1, 2, 4}
     await memory.correcting.delete_fact(here, (await memory.scopes.read(scope)).facts[0].id)
     assert (await memory.scopes.read(here)).hidden == {1, 2, 4, 10, 12}
+
+
+async def test_answers_are_hidden_also_where_the_deleted_fact_comes_from(memory: Memory) -> None:
+    await talk(memory, "one", "my tomcat is called Mephisto", conversation=HERE)
+    await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(3, HERE),), 1))
+    await exchange(memory, HERE, 3, "What shall I buy?", "Fish for Mephisto.", "f1")
+    await exchange(memory, TOPIC, 1, "And today?", "Milk for Mephisto.", "f1")
+    await memory.correcting.delete_fact(TOPIC, 1)
+    assert (await memory.scopes.read(HERE)).hidden == {3, 4, 6}
+    assert (await memory.scopes.read(TOPIC)).hidden == {2}
+
+
+async def exchange(
+    memory: Memory, here: Scope, number: int, question: str, answer: str, used: str
+) -> None:
+    turn = await begin(memory, number, here)
+    asked = Message(0, 0, "user", question, 1, ANN)
+    await memory.turns.write_outbox(turn, b"[]")
+    both = [asked, Message(0, 0, "assistant", answer, 1, used=used)]
+    await memory.turns.commit(turn, both, Cursor())
 
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:
