@@ -3,10 +3,13 @@
 import asyncio
 import sys
 
+import pytest
+
 from bot.reply.render import render
 from tests.work import QUADRATIC, ratio
 
 
+@pytest.mark.trial
 async def test_no_reply_costs_too_much_for_its_length() -> None:
     growth = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.hostile.growth", "3000", stdout=asyncio.subprocess.PIPE
