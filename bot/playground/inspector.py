@@ -57,7 +57,6 @@ class TurnTrace:
 
     number: int  # counts in the conversation since the start
     asked: Message  # the message that was answered
-    now: float
     window: tuple[Message, ...]
     recalled: tuple[SearchResult, ...]
     steps: tuple[CompletedStep, ...]
@@ -207,7 +206,6 @@ class Inspector:
         return TurnTrace(
             number=latest[1].number + 1 if latest else 1,
             asked=context.user_message,
-            now=context.now,
             window=context.background.window,
             recalled=context.background.recalled,
             steps=tuple(context.completed_steps),

@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from bot.model.call import ModelObserver, Post, WhichModel
-from bot.playground.offline_quotes import SAID, SAYS, Quotes, Remembered, corrects, tells_nothing
+from bot.playground.offline_quotes import SAID, corrects, tells_nothing
 from memory.text.internal_model import AnswerShape
 
 _QUESTION = re.compile(r"[?？؟]\s*$")
@@ -109,7 +108,7 @@ def told_in(text: str) -> list[str]:
             break
         if SAID["nod"].fullmatch(each):
             continue
-        if _asks(each):
+        if _QUESTION.search(each) or SAID["remember"].search(each) or tells_nothing(each):
             says_more = False
         elif SAID["about_me"].search(each):
             told.append(each)
@@ -128,32 +127,14 @@ def kept_in(text: str) -> str:
 
 def _state(said: list[_Said]) -> dict[str, object]:
     by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
-    questions = [
-        asked.text[:_MAX_CHARS]
-        for at, (asked, answer) in enumerate(pairwise(said))
-        if asked.by_person
-        and _asks(asked.text)
-        and _is_open(asked.text, answer.text, said[at + 2 :])
-    ]
     return {
         "first_name": "unknown",
         "last_name": "unknown",
         "discussion_summary": by_people[-1] if by_people else "unknown",
         "key_entities": [],
-        "open_problems": questions[-3:],
+        "open_problems": [],
         "current_goals": [],
     }
-
-
-def _asks(text: str) -> bool:
-    return bool(_QUESTION.search(text) or SAID["remember"].search(text)) or tells_nothing(text)
-
-
-def _is_open(asked: str, answer: str, since: list[_Said]) -> bool:
-    """Return whether a question got no answer, and nobody has told the answer since."""
-    unknown = (says[name] in answer for says in SAYS.values() for name in ("unknown", "nothing"))
-    told = [Remembered("said", "", each.text) for each in since if each.by_person]
-    return any(unknown) and not Quotes(asked, told).sure
 
 
 def _synopsis(said: list[_Said]) -> dict[str, object]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from itertools import islice
 from typing import Literal
 
 from memory.search.question import asks_when, tells_time
@@ -280,7 +281,6 @@ NUMBER = "?"
 _NONE = "-"
 _PERSIAN_ENDINGS = ["هایم", "های", "ها", "یم", "ام", "اش", "ای", "ی", "م", "ت", "ش"]
 """Of "my", "your" and the plural: there is no stemmer for Persian."""
-_MIN_PART = 4
 
 
 class _Meanings:
@@ -314,25 +314,14 @@ class _Meanings:
                 self.words[meaning, code].setdefault(stem(word, code), word)
 
     def of(self, word: str, code: str) -> dict[str, str]:
-        """Return the meaning of a word by its stem; of a German compound, those of its parts."""
+        """Return the meaning of a word by its stem."""
         stemmed = stem(word, code)
         ends = [word.removesuffix(end) for end in _PERSIAN_ENDINGS if code == "fa"]
         exact = self.of_stem.get((code, f"={word}"))
         if exact and exact != self.of_stem[code, stemmed]:
             return {word: exact}  # "hermano" has the stem of "hermana"
-        for each in (stemmed, *ends):
-            if (code, each) in self.of_stem:
-                return {each: self.of_stem[code, each]}
-        return self._of_parts(stemmed) if code == "de" else {}
-
-    def _of_parts(self, compound: str) -> dict[str, str]:
-        for at in range(_MIN_PART, len(compound) - _MIN_PART + 1):
-            parts = stem(compound[:at], "de"), compound[at:]
-            if ("de", parts[1]) in self.of_stem:
-                return {
-                    part: self.of_stem["de", part] for part in parts if ("de", part) in self.of_stem
-                }
-        return {}
+        known = (each for each in (stemmed, *ends) if (code, each) in self.of_stem)
+        return {each: self.of_stem[code, each] for each in islice(known, 1)}
 
 
 MEANINGS = _Meanings()

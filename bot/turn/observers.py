@@ -255,24 +255,17 @@ class TurnLog(Generic[Words]):
                 if known is None or event.step == "answer":
                     known = RunningTurn(self._named(tag), turn, event.step, now, now)
                 self._running[tag, turn] = replace(known, step=event.step, since=now)
-            case NotAnswered():
-                self._note(tag, turn, event.error, event.reference)
-            case GaveUp():
-                self._note(tag, turn, event.error, turn)
-            case PartSent() if event.outcome != "sent":
-                self._note(tag, turn, event.outcome, turn)
-            case AgentRan():
-                run = AgentRun(
-                    at=self._clock(),
-                    conversation=self._name_of(event.context.conversation),
-                    seconds=event.seconds,
-                    tool_steps=len(event.context.completed_steps),
-                    tokens=dict(event.context.sizes),
-                )
+            case NotAnswered(reference, error):
+                self._note(tag, turn, error, reference)
+            case GaveUp(error) | PartSent(error) if error != "sent":
+                self._note(tag, turn, error, turn)
+            case AgentRan(context, seconds=seconds):
+                numbers = seconds, len(context.completed_steps), dict(context.sizes)
+                run = AgentRun(self._clock(), self._name_of(context.conversation), *numbers)
                 self.runs.append((run, self._words_of(event)))
-            case TurnEnded():
-                if event.outcome not in _NO_ERROR:
-                    self._note(tag, turn, event.outcome, turn)
+            case TurnEnded(outcome):
+                if outcome not in _NO_ERROR:
+                    self._note(tag, turn, outcome, turn)
                 self._running.pop((tag, turn), None)
             case CallReport() if event.error is not None and event.outcome not in _NO_ERROR:
                 step = f"{event.kind} call, {event.which} model"

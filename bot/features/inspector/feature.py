@@ -16,8 +16,7 @@ from config.values import secret_of
 def feature(services: Services) -> Feature:
     """Return the feature."""
     settings, memory = services.own(InspectorSettings), services.memory
-    name_of = services.name_of
-    turns = TurnLog(name_of, lambda _: None)  # no words
+    turns = TurnLog(services.name_of, lambda _: None)  # no words
     reports = ProcessReports(memory.store, memory.scopes.noted[WATCHED])
     duty = "everything" if services.takes_in and services.works else "web"
     report = partial(
@@ -30,7 +29,7 @@ def feature(services: Services) -> Feature:
     )
     look = OperatorLook(memory, services.access, services.sentences)
     page = LivePage(
-        LiveReader(settings, memory, reports, name_of),
+        LiveReader(settings, memory, reports, services.name_of),
         look,
         SignIn(
             secret_of(settings.inspector_token) or "",

@@ -369,16 +369,6 @@ async def test_an_ordinary_question_is_not_taken_for_one_about_us(asked: str) ->
     assert said in [says["unknown"] for says in SAYS.values()]
 
 
-async def test_a_question_is_open_until_it_is_answered_or_its_answer_is_told() -> None:
-    unknown = SAYS["en"]["unknown"]
-    said = ["Who am I?", "Ann.", "where is my key", unknown, "Is my cat ill?", unknown]
-    said += ["My key is in the pot", "Noted"]
-    lines = [{"n": n, "who": ("assistant", "Ann")[n % 2], "said": s} for n, s in enumerate(said, 1)]
-    content = "## running_state\n" + "\n".join(orjson.dumps(line).decode() for line in lines)
-    parts = await OfflineInternalModel().fill("## running_state", content, SHAPE)
-    assert parts["running_state"]["open_problems"] == ["Is my cat ill?"]  # type: ignore[index]
-
-
 LONGEST = """\
 a |may |No, my sister |remind me |every day at 8 |habe ich dir |<memory>|"“‘«|e\u0301|٣|五月|!?|
 1 May 2020 |not x |31 February |in two hours |what do you know """
