@@ -4,15 +4,13 @@ import asyncio
 
 import pytest
 
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import CANCEL, ERASE, erase, press, shown
-from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
-from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.bot_api import Message, Person
 from tests.servers.model_api import Reply
 
 
@@ -154,37 +152,11 @@ async def an_hour_passes(rig: Rig, chat_id: int) -> None:
 EDIT = "editMessageText"
 
 
-async def told_of_a_cat(rig: Rig) -> tuple[Person, Chat, Message]:
-    """Start the bot and let it learn something; return the rig's person, chat and message."""
+async def test_cancel_after_an_erasure_says_what_was_erased(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     said = await anna.say(chat, "My cat is called Mephisto")
     await chat.wait_for_reply(after=said)
     await rig.wait_until_learned(2)
-    return anna, chat, said
-
-
-async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
-    rig: Rig, store: RedisClient
-) -> None:
-    anna, chat, said = await told_of_a_cat(rig)
-    hers = Scope.of_person(anna.id)
-    await plant(rig, hers, fact("has a cat", 1, Scope.of_chat(chat.id), anna.id))
-    question = await ask_fully(rig, anna, chat, "/forget", reply_to=said)
-    receipts = rig.keys.scope(hers).confirm
-    await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
-    await anna.press(question, ERASE)
-    await rig.bot.wait_for_log("update dropped")
-    assert len((await stored_memory(rig, hers)).facts) == 1
-
-    await store.call("DEL", receipts)
-    receipt = sentence("forget.message_done", messages=2, vectors=2, learned=1)
-    assert await press(rig, anna, question, CANCEL) == ""
-    await shown(rig, question, receipt)
-    assert (await stored_memory(rig, hers)).facts == []
-
-
-async def test_cancel_after_an_erasure_says_what_was_erased(rig: Rig) -> None:
-    anna, chat, said = await told_of_a_cat(rig)
     two = {"messages": 2, "vectors": 2, "learned": 0}
     for command, reply_to, key, counts in (
         ("/forget", said, "forget.message_done", two),
