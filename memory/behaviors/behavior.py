@@ -141,7 +141,7 @@ def _in_all(hook: _Hook[_P]) -> _Hook[_P]:
     """Return the manager's method with the types of a hook; it calls the hook in all behaviors."""
 
     async def call(manager: Any, /, *arguments: _P.args, **named: _P.kwargs) -> None:
-        await manager.call_all(hook.__name__, *arguments, **named)
+        await manager.call_hook(hook.__name__, *arguments, **named)
 
     return call
 
@@ -178,10 +178,12 @@ class AIContextBehaviorManager:
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return the texts of all behaviors, in the order of their registration."""
-        texts = await self.call_all("on_model_invoke", call_context, new_messages)
+        texts = await self.call_hook("on_model_invoke", call_context, new_messages)
         return "\n".join(text for text in texts if text and text.strip())
 
-    async def call_all(self, hook: str, call_context: CallContext, *arguments: object) -> list[Any]:
+    async def call_hook(
+        self, hook: str, call_context: CallContext, *arguments: object
+    ) -> list[Any]:
         """Call a hook where it is overridden; return the answers, `None` for a failed call."""
         base = getattr(AIContextBehavior, hook)
         overriding = [
