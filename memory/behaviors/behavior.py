@@ -6,9 +6,10 @@ each call brings the ids. So one object serves many conversations at the same ti
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec
+from functools import partialmethod
+from typing import Any
 
 import structlog
 
@@ -133,19 +134,6 @@ class FunctionNameClash(Exception):
     """Raised when two behaviors offer functions of the same name."""
 
 
-_P = ParamSpec("_P")
-_Hook = Callable[Concatenate[Any, _P], Coroutine[Any, Any, None]]
-
-
-def _in_all(hook: _Hook[_P]) -> _Hook[_P]:
-    """Return the manager's method with the types of a hook; it calls the hook in all behaviors."""
-
-    async def call(manager: Any, /, *arguments: _P.args, **named: _P.kwargs) -> None:
-        await manager.call_hook(hook.__name__, *arguments, **named)
-
-    return call
-
-
 class AIContextBehaviorManager:
     """All behaviors of a bot, in the order in which they were registered; those that lead first.
 
@@ -178,12 +166,10 @@ class AIContextBehaviorManager:
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return the texts of all behaviors, in the order of their registration."""
-        texts = await self.call_hook("on_model_invoke", call_context, new_messages)
+        texts = await self._call("on_model_invoke", call_context, new_messages)
         return "\n".join(text for text in texts if text and text.strip())
 
-    async def call_hook(
-        self, hook: str, call_context: CallContext, *arguments: object
-    ) -> list[Any]:
+    async def _call(self, hook: str, call_context: CallContext, *arguments: object) -> list[Any]:
         """Call a hook where it is overridden; return the answers, `None` for a failed call."""
         base = getattr(AIContextBehavior, hook)
         overriding = [
@@ -211,9 +197,9 @@ class AIContextBehaviorManager:
         return await asyncio.gather(*map(guarded, overriding))
 
     # The other hooks call the same in all behaviors.
-    on_conversation_created = _in_all(AIContextBehavior.on_conversation_created)
-    on_conversation_deleting = _in_all(AIContextBehavior.on_conversation_deleting)
-    on_conversation_checkpoint = _in_all(AIContextBehavior.on_conversation_checkpoint)
-    on_new_message = _in_all(AIContextBehavior.on_new_message)
-    on_suspend = _in_all(AIContextBehavior.on_suspend)
-    on_resume = _in_all(AIContextBehavior.on_resume)
+    on_conversation_created = partialmethod(_call, "on_conversation_created")
+    on_conversation_deleting = partialmethod(_call, "on_conversation_deleting")
+    on_conversation_checkpoint = partialmethod(_call, "on_conversation_checkpoint")
+    on_new_message = partialmethod(_call, "on_new_message")
+    on_suspend = partialmethod(_call, "on_suspend")
+    on_resume = partialmethod(_call, "on_resume")
