@@ -25,11 +25,12 @@ _OLE = b"\xd0\xcf\x11\xe0"
 """An Office file with a password is not a zip but an OLE container."""
 _OLE_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _DTD_SIGNS = (b"<!DOCTYPE", b"<!ENTITY")
-_PDF_ENCODINGS = (
+_ENCODINGS = (
     *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
-    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
+    *("cp437", "gbk", "gb2312", "gb18030", "cp932", "cp950"),
+    *("big5", "shift_jis", "euc_jp", "euc_kr", "koi8_r", "cp1250", "cp1251", "cp1252", "cp1256"),
 )
-"""Encodings that pypdf looks up by name."""
+"""Those that pypdf looks up by name, of names in a zip, and that pages may declare."""
 _MAX_PLACE_CHARS = 80
 _MIN_LINE_CHARS = 8
 """A document has at most as many lines as if each had so many characters: lines cost time."""
@@ -50,7 +51,8 @@ def answer(read: Callable[..., dict[str, object]]) -> None:
     arguments before them. The object is what it returns, or `{"refused": "<reason>"}`.
     """
     *arguments, memory_mb, cpu_s = map(int, sys.argv[1:])
-    codecs.lookup("cp437")  # names in a zip; afterwards nothing can be opened
+    for name in _ENCODINGS:  # afterwards no file can be opened
+        codecs.lookup(name)
     confine(memory_mb, cpu_s)
     found: dict[str, object]
     try:
@@ -63,12 +65,6 @@ def answer(read: Callable[..., dict[str, object]]) -> None:
         found = {"refused": "damaged"}
     written = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     sys.stdout.buffer.write(written.encode("utf-8", "replace"))
-
-
-def load_encodings() -> None:
-    """Load the encodings that a PDF may name, while files can still be opened."""
-    for name in _PDF_ENCODINGS:
-        codecs.lookup(name)
 
 
 class Sections:

@@ -23,7 +23,8 @@ _BLOCKS = _HEADINGS | {
 }
 _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
-_TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*)[^<>]*>")
+_TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
+_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # nothing is read after it
 
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
@@ -39,18 +40,23 @@ def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
 def tree_of(content: bytes) -> etree._Element | None:
     """Return an HTML file as a tree, None for an empty one.
 
-    The parser ends at 2,048 open tags. Then all tags are left out, except those that hide text.
+    The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have.
     """
-    encoding = None  # the file declares it
-    with suppress(UnicodeDecodeError):
-        content.decode()
-        encoding = "utf-8"
+    content = _END.sub(b"", content)
+    # A file that is no valid UTF-8 declares its encoding.
+    encoding = "utf-8" if content.decode(errors="ignore").encode() == content else None
     # Without `huge_tree` it ends at 256 tags, and at a text or an attribute of 10 MB.
     parser = HTMLParser(encoding=encoding, remove_comments=True, remove_pis=True, huge_tree=True)
-    root, flat = etree.fromstring(content, parser), content
-    if (error := parser.error_log.last_error) and error.type_name == "ERR_RESOURCE_LIMIT":
-        flat = _TAG.sub(_flat, content)
-    return root if flat == content else tree_of(flat)
+    root, read = etree.fromstring(content, parser), content
+    why = getattr(parser.error_log.last_error, "type_name", "")
+    if why == "ERR_RESOURCE_LIMIT":
+        read = _TAG.sub(_flat, content)
+    elif why == "ERR_INVALID_ENCODING" and root is not None:
+        name = root.getroottree().docinfo.encoding or ""
+        with suppress(LookupError):  # in UTF-16 it could not have declared it
+            name = "utf-8" if name.lower().startswith("utf") else name
+            read = content.decode(name, "replace").encode()
+    return root if read == content else tree_of(read)
 
 
 def _flat(tag: re.Match[bytes]) -> bytes:

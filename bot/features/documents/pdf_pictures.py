@@ -17,7 +17,7 @@ import pypdf.generic._image_xobject  # noqa: F401 - pypdf would load it when no 
 from PIL import Image
 from pypdf import PageObject, PdfReader
 
-from bot.parsing.answers import answer, load_encodings
+from bot.parsing.answers import answer
 from bot.parsing.picture import load_codecs, small_jpeg
 
 _MIN_SHARE = 0.5
@@ -77,7 +77,6 @@ def _picture(page: PageObject) -> Image.Image | None:
 
 
 if __name__ == "__main__":
-    load_encodings()
     load_codecs()
     Image.init()  # a scan may have any format
     answer(_read)

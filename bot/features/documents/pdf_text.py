@@ -10,7 +10,7 @@ import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from bot.parsing.answers import NotRead, answer, load_encodings
+from bot.parsing.answers import NotRead, answer
 
 
 def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
@@ -36,5 +36,4 @@ def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    load_encodings()
     answer(_read)

@@ -81,14 +81,17 @@ async def test_a_page_is_read_without_menu_and_untrusted(site: Site, context: Ag
     assert ARTICLE not in await tool.run(ReadPageArguments(url=site.at("/a")), context)
 
 
-@pytest.mark.parametrize("tags", ["<font>" * 300, "<ul><li>" * 1_000, "<div><b>" * 3_000])
-async def test_a_page_with_many_open_tags_is_read_to_its_end(
-    site: Site, context: AgentContext, tags: str
-) -> None:
-    """The parser ended at 256 open tags without a word, and lists in lists were too deep."""
-    site.put("/deep", f"<title>Sea</title><p>A whale {tags} is long. <p>The end.".encode())
+ODD = [b"<font>" * 300, b"<ul><li>" * 1_000, b"<div><b>" * 3_000, b"</body></html>", b"\x98\xff"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=["inline", "lists", "deep", "end", "bytes"])
+async def test_an_odd_page_is_read_whole(site: Site, context: AgentContext, odd: bytes) -> None:
+    """The parser ended without a word, at 256 open tags at the latest."""
+    begin = b'<head><meta charset="%s"><title>Sea</title></head><body><p>A whale '
+    site.put("/deep", begin % b"windows-1251" + odd + b" is long. <p>The end.")
     text = await read_page_tool(FETCHER).run(ReadPageArguments(url=site.at("/deep")), context)
-    assert " ".join(text.split()[2:]) == "Sea A whale is long. The end."
+    words = text.replace("\ufffd", "").replace("\u044f", "").split()
+    assert words[2:] == ["Sea", "A", "whale", "is", "long.", "The", "end."]
 
 
 @pytest.mark.parametrize("way", ["name", "argument", "value"])
