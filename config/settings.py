@@ -25,7 +25,6 @@ PLATFORM_MARKS = {
     "RAILWAY_*": "railway",
     "RENDER": "render",
 }
-_MAX_SEND_S = 10.0
 _OF_FALLBACK = {"fallback_base_url", "fallback_api_key"}
 
 
@@ -297,7 +296,7 @@ class Settings(BaseSettings):
     @property
     def send_timeout_s(self) -> float:
         """How long one request that sends a message may take: at most half of a lease."""
-        return min(_MAX_SEND_S, self.lease_s / 2)
+        return min(10.0, self.lease_s / 2)
 
     @property
     def platform(self) -> str | None:
