@@ -30,7 +30,7 @@ from bot.turn.observers import FieldsRefused
 from bot.turn.permits import MAX_TURNS_PER_PERSON, Permits, QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import GiveUp, TurnRunner
-from bot.turn.worker import TurnWorker
+from bot.turn.worker import MAX_CONCURRENT_TURNS, TurnWorker
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_behavior import Cadence
@@ -201,5 +201,5 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
         memory.histories,
         permits,
         turn.run,
-        settings.max_concurrent_turns,
+        MAX_CONCURRENT_TURNS,
     )

@@ -119,6 +119,7 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 
 _GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT", "LOG_LEVEL"), "it is a constant now") | {
     "ATTACHABLE_BEHAVIORS": "name each class in BEHAVIORS, as `package.module:Class@off`",
+    "MAX_CONCURRENT_TURNS": "the limit is always 32 now",
     "MAX_DOCUMENT_MB": "it is 20 now, as much as Telegram lets bots fetch",
     "MAX_PENDING_CONVERSATIONS": "the limit is always 10,000 now",
     "MAX_TURNS_PER_PERSON": "the limit is always 4 now",
@@ -127,7 +128,6 @@ _GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT", "LOG_LEVEL"), "it is a constant
     "RICH_MESSAGES": "a feature of yours has `sends_rich=True` for that: docs/features.md",
     "SEARCH_API_KEY": "set SEARCH to this key instead",
     "SEARCH_URL": "set SEARCH to this address instead",
-    "TURN_TIMEOUT_S": "it is three times MODEL_TIMEOUT_S or TOOL_TIMEOUT_S now, and at least 180",
 }
 """Settings of earlier releases, and what holds in their place."""
 

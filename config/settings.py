@@ -204,14 +204,14 @@ class Settings(BaseSettings):
     model_timeout_s: float = values.number(
         60, 1, 600, "Time limit of one model call; with `FALLBACK_MODEL` the first model has half"
     )
+    turn_timeout_s: float = values.number(
+        180, 1, 3600, "Time limit of a whole turn, from the files it reads to those it answers with"
+    )
     coalesce_s: float = values.number(
         0.5, 0, 2, "Messages that follow within this time are answered together with the first"
     )
     lease_s: float = values.number(
         30, 1, 300, "Another worker may take over a conversation so long after its worker died"
-    )
-    max_concurrent_turns: int = values.number(
-        32, 1, 1000, "Conversations that one process answers at once"
     )
     intake_wait_replicas: int = values.number(
         0, 0, 5, "Redis replicas that must have stored an update before intake accepts it"
@@ -262,6 +262,8 @@ class Settings(BaseSettings):
             raise ValueError(
                 "REPLY_TOKENS must be less than half of PROMPT_TOKENS: lower it, or raise the other"
             )
+        if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:
+            raise ValueError("TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S")
         return self
 
     def models_in_use(self) -> dict[str, tuple[str, ...]]:
@@ -282,11 +284,6 @@ class Settings(BaseSettings):
         """The id of the bot's account, which its token begins with; 0 without a token."""
         token = values.secret_of(self.telegram_bot_token) or "0"
         return int(token.partition(":")[0])
-
-    @property
-    def turn_timeout_s(self) -> float:
-        """The time limit of a whole turn, with its files: that of three of its longest calls."""
-        return max(180.0, 3 * max(self.model_timeout_s, self.tool_timeout_s))
 
     @property
     def redis_memory_mb(self) -> int:

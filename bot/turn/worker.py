@@ -59,6 +59,9 @@ RunTurn = Callable[[OpenTurn], Awaitable[Committed]]
 The hooks after the commit may still run when the lease is over.
 """
 
+MAX_CONCURRENT_TURNS = 32
+"""Conversations that one process answers at once."""
+
 
 @dataclass(slots=True, eq=False)
 class TurnWorker:

@@ -2,6 +2,7 @@
 
 A bot so started is a process of its own, with its own environment, signals and exit status; only
 the seconds of imports are not paid again, and it sets no menus unless the environment has `MENUS`.
+`SLOTS` in the environment is how many conversations it answers at once.
 If `PWD` names a folder with a package `bot`, the features are imported again, from there.
 `PYTHONPATH` is read as at any start, for features of operators.
 `test_starting` starts it by `python -m bot` instead.
@@ -162,6 +163,8 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
         _forget_features()
     if "MENUS" not in environment:
         _set_no_menus()
+    if slots := environment.get("SLOTS"):
+        vars(import_module("bot.assistant"))["MAX_CONCURRENT_TURNS"] = int(slots)
     if "LOCAL_SITES" in environment:
         import_module("tests.acceptance.local_sites").read_local_sites_only()
     sys.argv = ["bot", *command]

@@ -26,7 +26,7 @@ def assert_grows(shown: Sequence[str], reply: str) -> None:
 
 
 async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each(rig: Rig) -> None:
-    workers = await rig.start_apart(2, max_concurrent_turns=1)
+    workers = await rig.start_apart(2, slots=1)
     places = [rig.anna(), rig.ben()]
     rig.script.on("Genoa", AT_60_TOKENS)
     asking = [rig.ask(person, chat, "Tell me about Genoa") for person, chat in places]

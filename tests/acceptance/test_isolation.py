@@ -87,7 +87,7 @@ async def test_30_people_in_chats_groups_and_topics_never_see_each_others_messag
 async def tell_ask_and_forget(rig: Rig, count: int, *, groups: int, topics: int) -> None:
     """Let everybody tell a secret and ask for it, all at once, and two people erase theirs."""
     remember_with(rig)
-    await rig.start(learn=ALL, learn_every_turns=1, max_concurrent_turns=100, documents="off")
+    await rig.start(learn=ALL, learn_every_turns=1, slots=100, documents="off")
     people = [rig.person(10_000 + n, "Somebody") for n in range(count)]
 
     places = [

@@ -77,7 +77,7 @@ async def test_32_turns_at_once_stay_within_the_connections_of_a_process(
     small_rig: Rig, memory: Memory
 ) -> None:
     rig, gate = small_rig, asyncio.Event()
-    await rig.start(max_concurrent_turns=32)
+    await rig.start()
     people = [rig.person(2001 + number, f"Person{number}") for number in range(32)]
     rig.script.on("Think", *(Reply("I did.", gate=gate) for _ in people))
     asking = [asyncio.create_task(rig.ask(*each, "Think")) for each in people]

@@ -27,7 +27,7 @@ async def test_an_attack_does_no_harm_and_does_not_delay_others(
     attacks: Sequence[Attack], rig: Rig
 ) -> None:
     """Files have a bot each, because the largest of its memory so far is compared."""
-    await rig.start(max_concurrent_turns=4, inspector_token="a-token-of-the-operator")
+    await rig.start(slots=4, inspector_token="a-token-of-the-operator")
 
     async def wait() -> float:
         """Ask as another person; return the CPU time of the loop until the answer."""

@@ -27,7 +27,7 @@ async def test_slow_answers_to_one_person_leave_slots_for_others(how: str, rig: 
 
     A command may ask a model for the zone of a place.
     """
-    await rig.start(max_concurrent_turns=12)
+    await rig.start(slots=12)
     most = MAX_TURNS_PER_PERSON * (2 if how == CHANNELS else 1)
     mallory, _ = rig.person(1666, "Mallory")
     forum, topics = forum_of(rig, mallory, 12)
@@ -62,7 +62,7 @@ async def test_a_command_does_not_use_a_persons_slot(rig: Rig) -> None:
 @pytest.mark.parametrize(("people", "slots"), [(1, 2), (4, 3)], ids=["of one", "of many"])
 async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: int) -> None:
     """Before the fix, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""
-    await rig.start(max_concurrent_turns=slots)
+    await rig.start(slots=slots)
     senders = [rig.person(2000 + number, f"Person {number}")[0] for number in range(people)]
     ben, bens = rig.ben()
     places = [(sender, *forum_of(rig, sender, 4 // people)) for sender in senders]

@@ -28,9 +28,8 @@ from tests.lab.fleet import CORES, Fleet, Reading, baseline, fleet
 from tests.lab.lean_telegram import Update
 from tests.lab.made_up import short_texts
 from tests.lab.people import Deliver, arrivals, post_on_time, talking
-from tests.settings import Settings
 
-SLOTS: int = Settings.model_fields["max_concurrent_turns"].default
+SLOTS = MAX_CONCURRENT_TURNS
 
 UPDATES_A_SECOND = 300
 CHATS = 2_000
