@@ -23,6 +23,7 @@ from collections import defaultdict
 from http import HTTPStatus
 from itertools import cycle, islice
 
+from bot.turn.worker import MAX_CONCURRENT_TURNS
 from tests.lab.figures import milliseconds
 from tests.lab.fleet import CORES, Fleet, Reading, baseline, fleet
 from tests.lab.lean_telegram import Update
