@@ -99,6 +99,13 @@ def test_help_lists_all_targets(tmp_path: Path) -> None:
     assert listed == ["help", "run", "test", "trials", "quick", "check", "lock", "clean"]
 
 
+def test_a_change_is_merged_only_after_all_tests_and_trials(tmp_path: Path) -> None:
+    stub(tmp_path / ".venv" / "bin", "python")
+    printed = make(tmp_path, "-n", "test", "trials").stdout
+    assert re.findall(r"pytest -m (.+)", printed) == ['"not trial"', "trial"]
+    assert "make test && make trials" in (ROOT / ".ci" / "run").read_text()
+
+
 def test_one_line_says_what_to_do_if_the_bot_starts_outside_the_venv() -> None:
     ran = subprocess.run(
         [sys.executable, "-S", "-m", "bot"],

@@ -13,7 +13,11 @@ from tests.lab.faults.verdict import Allowance, Verdict, judge
 from tests.servers.bot_api import Chat, Message
 from tests.valkey import opened
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("verdict")]
+pytestmark = [
+    pytest.mark.trial,  # only trials are judged
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.xdist_group("verdict"),
+]
 NOTHING = Allowance(frozenset(), 0)
 APOLOGY = sentence("error.turn", reference="12ab")
 
