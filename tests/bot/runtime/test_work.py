@@ -400,17 +400,16 @@ class Fails(Says):
         return self._answer
 
 
-@pytest.mark.parametrize("answer", [None, "a text", Outbox(Destination(7), (cast("Part", "x"),))])
-@pytest.mark.parametrize("rule", ["", "0 9 * * *"])
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [(None, ""), ("a text", "0 9 * * *"), (Outbox(Destination(7), (cast("Part", "x"),)), "")],
+)
 async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
     memory: Memory, answer: Any, rule: str
 ) -> None:
     """Before the fix it was tried again at the end of each lease, without an end."""
-    one, chat, kind = (
-        replace(reminder(due=time.time() - 1), rule=rule),
-        ScriptedChat([]),
-        Fails(answer),
-    )
+    one = replace(reminder(due=time.time() - 1), rule=rule)
+    chat, kind = ScriptedChat([]), Fails(answer)
     await memory.work.add(await memory.scopes.read(HERE), one)
     due, seen = worker(memory, chat, kind), list[Event]()
     due.deliverer.observe = seen.append

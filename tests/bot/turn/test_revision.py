@@ -228,9 +228,14 @@ async def test_a_retry_counts_as_a_turn_and_beyond_a_quota_changes_nothing(memor
     assert await texts(memory) == ["old words", "another"]
 
 
-@pytest.mark.parametrize("way", ["edit", "retry", "again"])
-@pytest.mark.parametrize("bound", ["turns", "tokens", "budget"])
-@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize(
+    ("way", "bound", "is_told"),
+    [
+        *(("edit", "turns", True), ("edit", "budget", False)),
+        *(("retry", "tokens", False), ("retry", "turns", True)),
+        *(("again", "budget", True), ("again", "tokens", False)),
+    ],
+)
 async def test_beyond_a_quota_nothing_of_the_old_exchange_goes(
     memory: Memory, way: str, bound: str, *, is_told: bool
 ) -> None:
