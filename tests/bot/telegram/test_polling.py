@@ -17,7 +17,6 @@ from bot.telegram.polling import Poller, PollingLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import (
     DONE,
-    TOKEN,
     Act,
     ScriptedApi,
     delivering_to,
@@ -265,15 +264,6 @@ async def test_waits_after_conflicts_and_cuts_grow(polled: Polled, health: Teleg
         low <= pause <= high for pause, (low, high) in zip(pauses.taken_s, bounds, strict=True)
     )
     assert health.last_error == ""
-
-
-async def test_health_names_the_failure_while_it_lasts(health: TelegramHealth) -> None:
-    client, pause = TelegramClient(TOKEN, "http://127.0.0.1:1"), Endless()
-    backoff = Backoff("poll", health, pause)
-    async with running(Poller(client, Mailbox().accept, ScriptedLease(), backoff)):
-        await pause.begun.wait()
-    assert health.last_error == "Unreachable"
-    await client.close()
 
 
 async def test_without_the_lease_telegram_is_not_polled(

@@ -171,16 +171,6 @@ async def test_a_dead_workers_chat_in_doubt_is_unknown_and_it_is_refused(memory:
     assert await counted_by(heir) == {"unknown": 1, "sent": 1}
 
 
-async def test_a_chat_whose_request_never_began_is_given_to_the_next_worker(memory: Memory) -> None:
-    dead = await began(memory, ANNA)
-    assert await dead.next_chat(0, "unknown") == ANNA
-    await lose_lease(memory)
-    heir = await take(memory)
-    assert await heir.next_chat(0, "unknown") == ANNA
-    assert await ended(heir, ANNA, "sent") == 0
-    assert await counted_by(heir) == {"sent": 1}
-
-
 async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_comes(memory: Memory) -> None:
     run = await began(memory, ANNA, BEN)
     first = await run.next_chat(0, "unknown") or 0
