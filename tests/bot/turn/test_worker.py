@@ -233,6 +233,11 @@ def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
     return Rig(Memory(store, 42, tokens, None, OPTIONS))
 
 
+@pytest.fixture(autouse=True)
+def _no_pause_after_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+
+
 async def test_an_ended_worker_leaves_no_wake_up_no_lease_and_no_consumer(rig: Rig) -> None:
     async with rig.working(1):
         await rig.until_acknowledged(1)
@@ -442,10 +447,8 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
 
 
 async def test_a_turn_that_could_not_reach_the_store_goes_on_once_before_its_lease_ends(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
+    rig: Rig,
 ) -> None:
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
-
     async def fail(_: OpenTurn) -> Committed:
         raise StoreUnavailable("away")
 
@@ -459,13 +462,10 @@ async def test_a_turn_that_could_not_reach_the_store_goes_on_once_before_its_lea
     assert (turns[-1].failures, turns[-1].error) == (0, "")
 
 
-async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(rig: Rig) -> None:
     async def fail(_: OpenTurn) -> Committed:
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     rig.runner.script = [fail, fail]
     async with rig.working(1):
         turn = await rig.runner.begun(3)
@@ -475,14 +475,13 @@ async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(
 
 
 async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next_turn(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
+    rig: Rig,
 ) -> None:
     async def fail_late(turn: OpenTurn) -> Committed:
         await put(rig.memory, 2)
         await rig.runner.close(turn)
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     rig.runner.script = [fail_late]
     async with rig.working(1):
         turn = await rig.runner.begun(2)
@@ -543,7 +542,6 @@ async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
         return await read(max_wake_ups, block_ms)
 
     monkeypatch.setattr(rig.ready_queue, "read", fail_first)
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     async with rig.working(1):
         await rig.until_acknowledged(1)
     assert failures == []
@@ -731,7 +729,6 @@ async def test_a_stopped_reply_is_what_was_shown_of_it_also_if_the_store_was_awa
             await rig.memory.scopes.update(HERE, lambda _: Revision())
         raise StoreUnavailable("away")
 
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     monkeypatch.setattr(rig.memory.turns, "write_outbox", away_once)
     rig.runner.script = [answering(rig, step, chat).run] * 3
     async with rig.working():
