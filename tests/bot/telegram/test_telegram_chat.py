@@ -9,7 +9,7 @@ import pytest
 from bot.reply.parts import Button, Entity, Part, Quote
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import CopiedMessage, Destination
-from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
+from bot.telegram.errors import OutcomeUnknown, Refused
 from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.doubles import unlimited_chat
 from tests.bot.telegram.scripted_api import SENT, TOKEN, Act, Reply, ScriptedApi, ok, refusal
@@ -240,13 +240,6 @@ async def test_a_download_that_breaks_or_hangs_is_an_error_without_the_token(
     with pytest.raises(OutcomeUnknown) as error:
         await chat.download("f", 7, timeout_s=2 if act == "hang" else 60)
     assert TOKEN not in f"{error.value!r} {error.value.__cause__!r}"
-
-
-async def test_a_download_from_a_server_that_is_away_is_unreachable() -> None:
-    client = TelegramClient(TOKEN, "http://127.0.0.1:1")
-    with pytest.raises(Unreachable):
-        await unlimited_chat(client).download("f", 7)
-    await client.close()
 
 
 async def test_a_copy_names_its_source_and_button(chat: TelegramChat, api: ScriptedApi) -> None:

@@ -221,8 +221,10 @@ async def test_a_chat_that_is_forgotten_before_its_request_gets_none(memory: Mem
     assert await counted_by(run) == {}
 
 
-@pytest.mark.parametrize("kind", ["forget", "all"])
-@pytest.mark.parametrize("outcome", ["later", "gone", "sent"])
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("forget", "later"), ("all", "later"), ("forget", "gone"), ("all", "sent")],
+)
 async def test_who_is_forgotten_during_the_request_leaves_no_id(
     memory: Memory, kind: JobKind, outcome: Outcome
 ) -> None:
