@@ -117,11 +117,3 @@ def configure_logs(level: str, secrets: Iterable[str]) -> None:
     for name in _CHATTY:
         # httpx logs URLs, and Telegram's URLs hold the token.
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-def how_to_install(packages: str) -> str:
-    """Return what to do if packages are missing."""
-    return (
-        f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
-        "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
-    )

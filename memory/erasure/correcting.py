@@ -1,4 +1,4 @@
-"""Deletes or moves single memories that a person points at, and gives facts another wording.
+"""Deletes single memories that a person points at, and gives facts another wording.
 
 The messages that a deleted or edited fact rests on stay in the history, but recall does not find
 them and learning does not read them any more. Otherwise the old words would come back with them.
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
-from memory.behaviors.statements import same_facts, stems
+from memory.behaviors.statements import stems
 from memory.scopes.changes import Revision, Write, chain_of, facts_behind
 from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fact_lists import place_of
@@ -29,7 +29,7 @@ _MAX_WORDINGS = 10  # former ones that a fact keeps; older ones go
 
 @dataclass(frozen=True, slots=True)
 class Correcting:
-    """Deletes facts, synopses and the running state of one conversation; edits and moves facts.
+    """Deletes facts, synopses and the running state of one conversation; edits and pins facts.
 
     A `fact_id` is a shown id (`memory/scopes/fact_lists.py`).
     """
@@ -123,47 +123,6 @@ class Correcting:
             return Revision(added=[Pinned(stored_id, is_pinned)]) if is_other else None
 
         await self.scopes.update(place, decide)
-
-    async def move_fact(self, topic: Scope, fact_id: int) -> bool:
-        """Move a fact from one scope to the other; return False if that is not possible.
-
-        `fact_id` is its shown id. As after an edit, its messages are taken out of recall, so that
-        nothing learns it from them again. After a crash both scopes may have the fact. A repeat
-        then finishes the move.
-        """
-        source, stored_id = place_of(topic, fact_id)
-        target = topic.facts_scope if source == topic else topic
-        fact: Fact | None = None
-
-        async def copy(there: ScopeMemory) -> Write | None:
-            # The target was read first. If a message is erased after that, the write is refused.
-            nonlocal fact
-            facts = await self.scopes.read(source)
-            here = facts if source == topic else there
-            found = facts.record(stored_id)
-            fact = found if isinstance(found, Fact) and is_movable(here, facts, found) else None
-            seqs = [each.seq for each in fact.sources] if fact else []
-            if fact is None or not await self.senders(topic, seqs):
-                fact = None
-                return None
-            if same_facts(fact.text, (each for each in there.facts if each.is_current)):
-                return None
-            former = wordings_of(facts_behind(facts, fact)[1:], time())
-            # Former ids mean nothing in the other scope.
-            replaced = tuple(replace(each, id=0) for each in (*former, *fact.replaced))
-            moved = replace(fact, id=0, replaced=replaced)
-            return Write([moved], learned_from=None if target == topic else here)
-
-        def remove(facts: ScopeMemory) -> Revision | None:
-            found = facts.record(stored_id)
-            return Revision(records=chain_of(facts, found)) if isinstance(found, Fact) else None
-
-        await self.scopes.update(target, copy)
-        if fact is None:
-            return False
-        await self.hide(topic, [each.seq for each in fact.sources])
-        await self.scopes.update(source, remove)
-        return True
 
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]
@@ -278,20 +237,6 @@ def present_fact(facts: ScopeMemory, fact_id: int) -> Fact | None:
     if isinstance(fact, Fact):
         return fact
     return next((f for f in facts.facts if any(w.id == fact_id for w in f.replaced)), None)
-
-
-def is_movable(here: ScopeMemory, facts: ScopeMemory, fact: Fact) -> bool:
-    """Return whether a fact rests on messages of this one topic alone, since its last clear.
-
-    So everything that erases these messages finds the fact in either scope. `facts` is the scope
-    that has the fact.
-    """
-    if not here.scope.is_private or not here.scope.topic_id or not fact.is_current:
-        return False
-    known = facts_behind(facts, fact)
-    sources = [source for each in known for source in each.sources]
-    sources += [source for each in known for one in each.replaced for source in one.sources]
-    return all(each.tag == here.scope.tag and each.epoch >= here.source_epoch for each in sources)
 
 
 def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:

@@ -17,16 +17,16 @@ from bot.commands.used_memories import state_entries
 from bot.feature import Services
 from bot.features.memory_page.about_people import is_about_people, names_of
 from bot.reply.parts import shortened, utf16_length
-from memory.behaviors.statements import mode_in
+from memory.behaviors.statements import mode_in, same_facts
 from memory.behaviors.user_facts import UserFacts
 from memory.documents import Chunk, documents
-from memory.erasure.correcting import is_movable
+from memory.erasure.correcting import Correcting, wordings_of
 from memory.learning.progress import learner_in
 from memory.message import Message
 from memory.queue.open_turn import is_off_record
-from memory.scopes.changes import Write, former_wordings
+from memory.scopes.changes import Revision, Write, chain_of, facts_behind, former_wordings
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import fact_scopes, period, shown
+from memory.scopes.fact_lists import fact_scopes, period, place_of, shown
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
@@ -323,3 +323,59 @@ def _new_codes(here: ScopeMemory, facts: ScopeMemory) -> dict[str, float]:
     }
     new |= {f"s{each.id}": each.ended_at for each in here.synopses if each.id > before[here.scope]}
     return new
+
+
+def is_movable(here: ScopeMemory, facts: ScopeMemory, fact: Fact) -> bool:
+    """Return whether a fact rests on messages of this one topic alone, since its last clear.
+
+    So everything that erases these messages finds the fact in either scope. `facts` is the scope
+    that has the fact.
+    """
+    if not here.scope.is_private or not here.scope.topic_id or not fact.is_current:
+        return False
+    known = facts_behind(facts, fact)
+    sources = [source for each in known for source in each.sources]
+    sources += [source for each in known for one in each.replaced for source in one.sources]
+    return all(each.tag == here.scope.tag and each.epoch >= here.source_epoch for each in sources)
+
+
+async def move_fact(correcting: Correcting, topic: Scope, fact_id: int) -> bool:
+    """Move a fact from one scope to the other; return False if that is not possible.
+
+    `fact_id` is its shown id. As after an edit, its messages are taken out of recall, so that
+    nothing learns it from them again. After a crash both scopes may have the fact. A repeat
+    then finishes the move.
+    """
+    source, stored_id = place_of(topic, fact_id)
+    target = topic.facts_scope if source == topic else topic
+    fact: Fact | None = None
+
+    async def copy(there: ScopeMemory) -> Write | None:
+        # The target was read first. If a message is erased after that, the write is refused.
+        nonlocal fact
+        facts = await correcting.scopes.read(source)
+        here = facts if source == topic else there
+        found = facts.record(stored_id)
+        fact = found if isinstance(found, Fact) and is_movable(here, facts, found) else None
+        seqs = [each.seq for each in fact.sources] if fact else []
+        if fact is None or not await correcting.senders(topic, seqs):
+            fact = None
+            return None
+        if same_facts(fact.text, (each for each in there.facts if each.is_current)):
+            return None
+        former = wordings_of(facts_behind(facts, fact)[1:], time.time())
+        # Former ids mean nothing in the other scope.
+        replaced = tuple(replace(each, id=0) for each in (*former, *fact.replaced))
+        moved = replace(fact, id=0, replaced=replaced)
+        return Write([moved], learned_from=None if target == topic else here)
+
+    def remove(facts: ScopeMemory) -> Revision | None:
+        found = facts.record(stored_id)
+        return Revision(records=chain_of(facts, found)) if isinstance(found, Fact) else None
+
+    await correcting.scopes.update(target, copy)
+    if fact is None:
+        return False
+    await correcting.hide(topic, [each.seq for each in fact.sources])
+    await correcting.scopes.update(source, remove)
+    return True

@@ -16,7 +16,7 @@ from bot.commands.fact_edits import EDIT, FactEdits
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, ListContent, PagedList
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries
+from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries, move_fact
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.statements import MODES, set_mode
@@ -126,7 +126,7 @@ class MemoryList:
         if action != MOVE:
             await correcting.pin_fact(conversation, id_, is_pinned=action == PIN)
             return ListChange("memory.pinned" if action == PIN else "memory.unpinned")
-        if not await correcting.move_fact(conversation, id_):
+        if not await move_fact(correcting, conversation, id_):
             return ListChange("memory.not_moved")
         return ListChange("memory.moved_everywhere" if id_ < 0 else "memory.moved_here")
 

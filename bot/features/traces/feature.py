@@ -1,19 +1,34 @@
-"""What traces and error reports add to the bot."""
+"""What traces and error reports add to the bot.
 
+Reports of unexpected errors go to a Sentry server: types and places in code, no texts. Its SDK
+takes time and memory, so it is imported only if `SENTRY_DSN` is set.
+"""
+
+import logging
 import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import structlog
 from dotenv import dotenv_values
 
 from bot.feature import Feature, Services
-from bot.features.traces.error_reports import reporting_errors
 from bot.features.traces.settings import TraceSettings
-from bot.runtime.logs import how_to_install
 
 log = structlog.get_logger(__name__)
 
 TRACES_NEED = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 """What `OTEL_EXPORTER_OTLP_ENDPOINT` needs."""
+REPORTS_NEED = "sentry-sdk"
+"""What `SENTRY_DSN` needs."""
+_CLOSE_S = 1.0
+_KEPT = frozenset(
+    {"event_id", "timestamp", "platform", "level", "logger", "tags", "sdk"}
+    | {"environment", "release"}
+)
+_KEPT_OF_FRAME = ("filename", "function", "lineno")
 
 
 def feature(services: Services) -> Feature:
@@ -44,3 +59,95 @@ def share_variables() -> None:
     for name, value in in_file.items():
         if name.startswith("OTEL_") and value:
             os.environ.setdefault(name, value)
+
+
+def how_to_install(packages: str) -> str:
+    """Return what to do if packages are missing."""
+    return (
+        f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
+        "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
+    )
+
+
+@contextmanager
+def reporting_errors(dsn: str) -> Iterator[None]:
+    """Report what the log calls an error while the block lasts, and an error that ends it."""
+    try:
+        reports = ErrorReports(dsn)
+    except ImportError:
+        log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
+        yield
+        return
+    logging.getLogger().addHandler(reports)
+    try:
+        yield
+    except Exception as error:
+        reports.report(error, __name__)
+        raise
+    finally:
+        logging.getLogger().removeHandler(reports)
+        reports.stop()
+
+
+class ErrorReports(logging.Handler):
+    """Reports each error of the log that has an exception; a thread of its own sends them."""
+
+    def __init__(self, dsn: str) -> None:
+        import sentry_sdk  # noqa: PLC0415 - see above
+        from sentry_sdk.utils import event_from_exception  # noqa: PLC0415
+
+        super().__init__(logging.ERROR)
+        self._described = event_from_exception
+        self._client = sentry_sdk.Client(
+            dsn,
+            # Otherwise the SDK would run git, or send the name of this machine.
+            release=os.environ.get("SENTRY_RELEASE", ""),
+            server_name="",
+            before_send=_scrubbed,
+            default_integrations=False,
+            auto_enabling_integrations=False,
+            auto_session_tracking=False,
+            include_local_variables=False,
+            include_source_context=False,
+            max_breadcrumbs=0,
+            send_client_reports=False,
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report the exception of a line; one without an exception is not reported."""
+        # structlog has already made a text of the exception. While it is handled, `sys` has it.
+        error = (record.exc_info or sys.exc_info())[1]
+        if error is not None:
+            fields = record.msg if isinstance(record.msg, Mapping) else {}
+            self.report(error, record.name, str(fields.get("reference", "")))
+
+    def report(self, error: BaseException, logger: str, reference: str = "") -> None:
+        """Report an error and what caused it; `reference` is the id that the person was told."""
+        event, hint = self._described(error, client_options=self._client.options)
+        event["logger"] = logger
+        if reference:
+            event["tags"] = {"reference": reference}
+        self._client.capture_event(event, hint)
+
+    def stop(self) -> None:
+        """Send what is left, for at most a second."""
+        self._client.close(timeout=_CLOSE_S)
+
+
+def _scrubbed(event: Any, _: object) -> Any:
+    """Keep only the types of errors and places in code; a newer SDK may add other fields."""
+    errors = [
+        {
+            "type": each["type"],
+            "module": each["module"],
+            "stacktrace": {
+                "frames": [
+                    {name: frame.get(name) for name in _KEPT_OF_FRAME}
+                    for frame in each.get("stacktrace", {}).get("frames", ())
+                ]
+            },
+        }
+        for each in event["exception"]["values"]
+    ]
+    kept = {name: value for name, value in event.items() if name in _KEPT and value}
+    return kept | {"exception": {"values": errors}}

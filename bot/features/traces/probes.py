@@ -4,11 +4,9 @@ import asyncio
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from bot.features.traces.error_reports import REPORTS_NEED
-from bot.features.traces.feature import TRACES_NEED, share_variables
+from bot.features.traces.feature import REPORTS_NEED, TRACES_NEED, how_to_install, share_variables
 from bot.features.traces.settings import TraceSettings
 from bot.probe import Probe, Row, Rows
-from bot.runtime.logs import how_to_install
 
 _WHAT, _REPORTS = "Traces", "Error reports"
 _LIMIT_S = 15.0

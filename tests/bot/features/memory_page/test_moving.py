@@ -5,6 +5,7 @@ from functools import partial
 import orjson
 import pytest
 
+from bot.features.memory_page.entries import move_fact
 from memory.behaviors.user_facts import UserFacts
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
@@ -43,7 +44,7 @@ async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
     await learn_cat(memory)
     behavior = UserFacts(memory.scopes, tokens)
     for _ in range(2):  # a repeat finds it moved
-        await memory.correcting.move_fact(TOPIC, 2)
+        await move_fact(memory.correcting, TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])
     assert CAT in await shown(behavior, "hello", call_context(TOPIC))
     assert await shown(behavior, "hello", call_context(OTHER)) == ""
@@ -55,7 +56,7 @@ async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
     assert await memory.correcting.edit_fact(TOPIC, -1, "has two cats", ANN)
     [(edited, text, _)] = await exported(memory, TOPIC)
     assert (edited < 0, text) == (True, "has two cats")
-    assert await memory.correcting.move_fact(TOPIC, edited)
+    assert await move_fact(memory.correcting, TOPIC, edited)
     [fact] = (await memory.scopes.read(ANNS)).facts
     assert (fact.text, fact.is_pinned, len(fact.replaced)) == ("has two cats", False, 2)
     assert await known(memory, TOPIC) == []
@@ -66,7 +67,7 @@ async def test_a_repeat_finishes_a_move_that_ended_between_its_steps(memory: Mem
     await learn_cat(memory)
     epoch = (await memory.scopes.read(TOPIC)).source_epoch
     await write(memory, TOPIC, Fact(0, CAT, (source(1, TOPIC, epoch=epoch),), 2))
-    assert await memory.correcting.move_fact(TOPIC, 2)
+    assert await move_fact(memory.correcting, TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])
 
 
@@ -74,36 +75,37 @@ async def test_a_repeat_finishes_a_move_that_ended_between_its_steps(memory: Mem
 async def test_a_fact_said_elsewhere_does_not_move(memory: Memory, conversation: Scope) -> None:
     await learn_cat(memory, conversation)
     pressed_in = TOPIC if conversation == OTHER else conversation
-    assert not await memory.correcting.move_fact(pressed_in, 2)
-    assert not await memory.correcting.move_fact(conversation, -2)
+    assert not await move_fact(memory.correcting, pressed_in, 2)
+    assert not await move_fact(memory.correcting, conversation, -2)
     assert CAT in await known(memory, conversation.facts_scope)
 
 
 async def test_a_move_brings_back_nothing_that_is_being_erased(memory: Memory) -> None:
     """An erasure takes the messages first, and then the facts of the person."""
     await learn_cat(memory, clears=1)
-    assert not await memory.correcting.move_fact(TOPIC, 2)
+    assert not await move_fact(memory.correcting, TOPIC, 2)
     await learn_cat(memory, OTHER)
     await memory.client.call("XTRIM", memory.keys.scope(OTHER).log, "MAXLEN", 0)
-    assert not await memory.correcting.move_fact(OTHER, 4)
+    assert not await move_fact(memory.correcting, OTHER, 4)
     assert [await known(memory, each) for each in (TOPIC, OTHER)] == [[], []]
 
 
 async def test_erasing_its_message_takes_a_moved_fact(memory: Memory) -> None:
     await learn_cat(memory)
-    assert await memory.correcting.move_fact(TOPIC, 2)
+    assert await move_fact(memory.correcting, TOPIC, 2)
     await memory.forgetting.erase_messages(TOPIC, [1, 2], "receipt")
     assert await known(memory, TOPIC) == []
 
 
 async def test_learning_and_tools_replace_a_moved_fact_in_its_topic(
-    memory: Memory, model: ScriptedModel, tokens: TokenCounter
+    memory: Memory, tokens: TokenCounter
 ) -> None:
+    model = ScriptedModel()
     memory.enable_learning([UserFacts(memory.scopes, tokens)], model)
     await learn_cat(memory)
     model.parts = {"facts": {"facts": []}}
     await memory.learn(TOPIC)
-    assert await memory.correcting.move_fact(TOPIC, 2)
+    assert await move_fact(memory.correcting, TOPIC, 2)
     replaced = {**statement("Has a cat called Morpheus.", 3), "replaces": -1}
     model.parts = {"facts": {"facts": [replaced]}}
     say = partial(talk, memory, conversation=TOPIC)
