@@ -24,16 +24,16 @@ import anyio
 import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client import streamable_http
 from mcp.client.client import Client
 from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.methods import parse_server_result
 
 from bot.features.mcp.settings import McpServer
-from bot.http_client import Body, HttpClient, read_json, trusted
+from bot.http_client import Body, HttpClient, trusted
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.store.tasks import in_turns
@@ -65,23 +65,6 @@ for _name in ("mcp", "client"):
 
 class ServerAway(Exception):
     """Raised if the tools of a server cannot be listed, for whatever reason."""
-
-
-class _Messages:
-    """Reads messages for the library, which refuses half an emoji; a list of tools may hold one."""
-
-    @staticmethod
-    def validate_json(text: str | bytes, **_: Any) -> types.JSONRPCMessage:
-        try:
-            return jsonrpc_message_adapter.validate_json(text, by_name=False)
-        except ValueError:
-            body = text.encode() if isinstance(text, str) else text
-            with suppress(ValueError, RecursionError):
-                return jsonrpc_message_adapter.validate_python(read_json(body), by_name=False)
-            raise
-
-
-setattr(streamable_http, "jsonrpc_message_adapter", _Messages)  # noqa: B010 - a class for mypy
 
 
 class _Connection:
@@ -203,7 +186,7 @@ class OutsideServer:
                     headers = {key: value.get_secret_value() for key, value in secrets}
                     http = _BoundedClient(connection, headers=headers, timeout=self._timeout_s)
                     await stack.enter_async_context(http)
-                    transport = streamable_http.streamable_http_client(
+                    transport = streamable_http_client(
                         self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
                     )
                 sent, outgoing = await stack.enter_async_context(transport)
@@ -348,7 +331,8 @@ async def _read(
             while line := await process.stdout.readline():
                 if not await connection.take(line):
                     break
-                await incoming.send(SessionMessage(_Messages.validate_json(line)))
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                await incoming.send(SessionMessage(message))
 
 
 async def _write(process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:

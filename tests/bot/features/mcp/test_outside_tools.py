@@ -415,7 +415,6 @@ def answers(results: Mapping[str, object], *, in_bytes: bool = False) -> Endpoin
         result = results.get(asked["method"])
         said = {"result": result} if result else {"error": {"code": -32601, "message": "no"}}
         body = orjson.dumps({"jsonrpc": "2.0", "id": asked.get("id"), **said})
-        body = body.replace(b"HALF", b"\\ud83d")
         pieces = [bytes([byte]) for byte in body] if in_bytes else [body]
         return StreamingResponse(pieces, media_type="application/json")
 
@@ -444,16 +443,6 @@ async def test_an_answer_is_cut_to_what_we_use_and_each_tool_is_checked_alone() 
     async with outside_of(answers(results)) as outside:
         assert [each.name for each in await outside.list_tools(1_000)] == good[:253]
         assert (await outside.call("order", {})).split() == ["a"] * 1_000
-
-
-async def test_half_an_emoji_is_one_sign_of_its_text() -> None:
-    """Before the fix, the library refused the whole list, and the whole result."""
-    tool = {"name": "a", "description": "HALF", "inputSchema": {"type": "object"}}
-    said = {"content": [{"type": "text", "text": "HALF"}]}
-    results = GREETING | {"tools/list": {"tools": [tool]}, "tools/call": said}
-    async with outside_of(answers(results)) as outside:
-        assert [each.description for each in await outside.list_tools(9)] == ["�"]
-        assert await outside.call("a", {}) == "�"
 
 
 async def test_a_server_is_asked_over_the_proxy_of_the_environment(
