@@ -25,9 +25,6 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-_MAX_BEHIND = 1_000_000
-"""An update that comes late is at most so far behind; after a silent week ids begin anywhere."""
-
 
 class OperatorNotices:
     """Tells every operator; one who never wrote to the bot, or blocked it, cannot be told."""
@@ -100,14 +97,14 @@ def mutes(person: ScopeMemory) -> bool:
 
 
 async def set_mute(scopes: Scopes, person: int, update_id: int, *, is_muted: bool) -> None:
-    """Store what a person wants; an older update, or a repeat of the same one, changes nothing.
+    """Store what a person wants; a repeat for the same update changes nothing.
 
     Raise `StoreError`.
     """
 
     async def decide(here: ScopeMemory) -> Write | None:
         known = here.get(Mute)
-        if known and known.by_update - _MAX_BEHIND < update_id <= known.by_update:
+        if known and known.by_update == update_id:
             return None
         return Write(fields=[Mute(is_muted, update_id)])
 

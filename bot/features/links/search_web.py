@@ -50,10 +50,8 @@ class SearchService:
         self.name, self._address = "Brave", BRAVE
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip, identity"}
         if "://" in named:
-            self.name, self._address = (
-                "SearXNG",
-                f"{named.rstrip('/').removesuffix('/search')}/search",
-            )
+            base = named.rstrip("/").removesuffix("/search")
+            self.name, self._address = "SearXNG", f"{base}/search"
             self._parameters = {"format": "json"}
         else:
             self._parameters = {"count": str(_MAX_RESULTS)}

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from bot.commands.access import Operators
-from bot.commands.notices import OperatorNotices, mutes, set_mute
+from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -13,7 +13,6 @@ from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
 from memory.limits.capacity import CapacityAlert, FillLevel
 from memory.memory import Memory
-from memory.store.keys import Scope
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -85,14 +84,3 @@ async def test_a_notice_is_done_unless_nobody_could_be_reached(
 ) -> None:
     done, sent = await told(memory, failures, *admins)
     assert (done, list(sent)) == (is_told, reached)
-
-
-async def test_of_two_wishes_the_later_one_counts_in_whatever_order_they_come(
-    memory: Memory,
-) -> None:
-    """A `/mute` may wait behind a turn, while a press is carried out at once."""
-    # The last one comes after a silent week, when Telegram begins at another number.
-    wishes = ((11, False, False), (10, True, False), (12, True, True), (-1_000_000, False, False))
-    for update_id, wish, is_muted in wishes:
-        await set_mute(memory.scopes, 7, 2_000_000 + update_id, is_muted=wish)
-        assert mutes(await memory.scopes.read(Scope.of_person(7))) is is_muted
