@@ -14,7 +14,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
 
 from markupsafe import Markup, escape
 
@@ -224,7 +223,7 @@ class Inspector:
         if self.memory is not None:
             _, erasure = (await ChatHistory.read(self.memory.histories, here)).version
             self._drop(here, int(erasure))
-        return list(islice(self._turns_of(here), _MAX_LISTED))
+        return list(self._turns_of(here))[:_MAX_LISTED]
 
     def _turns_of(self, here: Scope) -> Iterator[tuple[AgentRun, TurnTrace]]:
         """Yield the turns of a conversation, newest first."""

@@ -180,7 +180,6 @@ def all_of(observers: Sequence[Observer]) -> Observer:
 
 
 Words = TypeVar("Words")
-_MAX_ERRORS = _MAX_RUNS = 20
 _NO_ERROR = ("closed", "CancelledError", "Interrupted", "LeaseLost", "Parked")
 """Outcomes that are not errors: the turn ended as it should, or goes on elsewhere."""
 
@@ -223,21 +222,21 @@ class TurnLog(Generic[Words]):
 
     It keeps names of steps and errors, times and numbers: no text, no id of a person or chat;
     `name_of` names conversations. Only the playground opens it with words: `words_of` returns what
-    else is kept of a run.
+    else is kept of a run. Of runs and errors the latest `max_kept` stay.
     """
 
     def __init__(
         self,
         name_of: Callable[[Scope], str],
         words_of: Callable[[AgentRan], Words],
-        max_runs: int = _MAX_RUNS,
+        max_kept: int = 20,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._name_of, self._words_of, self._clock = name_of, words_of, clock
         self.started_at = clock()
         self._running: dict[tuple[str, str], RunningTurn] = {}
-        self.errors: deque[SeenError] = deque(maxlen=_MAX_ERRORS)
-        self.runs: deque[tuple[AgentRun, Words]] = deque(maxlen=max_runs)  # the latest is last
+        self.errors: deque[SeenError] = deque(maxlen=max_kept)
+        self.runs: deque[tuple[AgentRun, Words]] = deque(maxlen=max_kept)  # the latest is last
 
     @property
     def running(self) -> list[RunningTurn]:

@@ -21,9 +21,7 @@ class LinksSettings(Settings):
         Annotated[
             SecretStr,
             values.matching(_SERVICE),
-            values.Allowed(
-                "the `http://` or `https://` address of a SearXNG, or a key of Brave's API"
-            ),
+            values.Allowed("the address of a SearXNG (`https://…`), or a key of Brave's API"),
         ]
         | None
     ) = values.setting(None, "Search service for the model, if `WEB=read`; not set: none")

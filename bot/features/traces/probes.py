@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from bot.features.traces.feature import REPORTS_NEED, TRACES_NEED, how_to_install, share_variables
 from bot.features.traces.settings import TraceSettings
 from bot.probe import Probe, Row, Rows
+from config.values import secret_of
 
 _WHAT, _REPORTS = "Traces", "Error reports"
 _LIMIT_S = 15.0
@@ -34,12 +35,11 @@ async def _traces(settings: TraceSettings) -> Rows:
 
 
 async def _reports(settings: TraceSettings) -> Rows:
-    dsn = settings.sentry_dsn.get_secret_value() if settings.sentry_dsn else ""
     if find_spec("sentry_sdk") is None:
         yield Row(_REPORTS, "warn", "package missing", how_to_install(REPORTS_NEED))
-        return
-    seen = f"on, to {urlsplit(dsn).hostname}; not tested, because that would report an error"
-    yield Row(_REPORTS, "ok", seen)
+    elif dsn := secret_of(settings.sentry_dsn):
+        seen = f"on, to {urlsplit(dsn).hostname}; not tested, because that would report an error"
+        yield Row(_REPORTS, "ok", seen)
 
 
 PROBES = (
