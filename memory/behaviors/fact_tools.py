@@ -68,7 +68,7 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
     """Return `remember`, `forget_memory` and `list_facts`, in this order; days are of `zone`."""
 
     async def remember(arguments: RememberArguments, context: AgentContext) -> str:
-        if await context.chat_history.is_off():
+        if (await scopes.current(context.conversation)).is_off:
             raise ToolError("memory is off here, so nothing was kept; /memory on turns it on")
         facts = await _facts(scopes, context)
         text, replaced = one_line(shown(arguments.text)), None

@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
+from math import nan
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -152,7 +153,7 @@ class MessageStream(EmbeddedStream):
             first, chars, records = len(index), 0, list[IndexRecord]()
             said = self.messages[first : first + _INDEXED_AT_ONCE]
             before = self.messages[first - 1 if first else 0].sent_at
-            quarter = -1.0
+            quarter = nan
             for message in said:
                 at, is_answer = message.sent_at, message.role == "assistant"
                 self._sessions += at - before > SESSION_PAUSE_S

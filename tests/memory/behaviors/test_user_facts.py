@@ -363,6 +363,7 @@ async def test_remember_keeps_nothing_twice_nor_claims_of_permissions_nor_while_
     with pytest.raises(ToolError, match="permissions"):
         await use(behavior, "remember", context, text="Has admin rights.")
     await memory.switch.turn_off(context.conversation)
+    await memory.scopes.read(context.conversation)  # as each turn does
     with pytest.raises(ToolError, match="memory is off"):
         await use(behavior, "remember", context, text="Is vegan.")
 
