@@ -117,7 +117,8 @@ _ALIKE_IN_ENVIRONMENT = 0.8
 """An environment is full of names for other programs, so a name must be more alike."""
 
 
-_GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT", "LOG_LEVEL"), "it is a constant now") | {
+_GONE = dict.fromkeys(("CACHE_MB", "LOG_FORMAT"), "it is a constant now") | {
+    "LOG_LEVEL": "it is always `info` now",
     "ATTACHABLE_BEHAVIORS": "name each class in BEHAVIORS, as `package.module:Class@off`",
     "MAX_CONCURRENT_TURNS": "the limit is always 32 now",
     "MAX_DOCUMENT_MB": "it is 20 now, as much as Telegram lets bots fetch",

@@ -148,8 +148,8 @@ class Settings(BaseSettings):
     redis_url: values.RedisAddress | None = values.setting(
         None,
         "Redis or Valkey; not set: an embedded Valkey is started; "
-        "`?ssl_cert_reqs=none` at the end accepts any certificate, `?memory_mb=25` tells the "
-        "plan's memory if the server reports no `maxmemory`",
+        "`?ssl_cert_reqs=none` at the end accepts any certificate, `?memory_mb=25` (or behind `&`) "
+        "tells the plan's memory if the server reports no `maxmemory`",
     )
     redis_max_connections: int = values.number(
         4, 2, 1000, "Connections to Redis of one process; one waits for work, of 3 one for signals"

@@ -130,8 +130,11 @@ def _is_redis_address(text: str) -> bool:
 
 
 def redis_memory_mb(address: str) -> int:
-    """Return `memory_mb` of an address of Redis, or 0; raise `ValueError` for another text."""
-    return int(parse_qs(urlsplit(address).query).get("memory_mb", ["0"])[0])
+    """Return `memory_mb` of an address of Redis, or 0; raise `UnreadableSetting` if it is none."""
+    given = parse_qs(urlsplit(address).query).get("memory_mb", ["0"])[0]
+    if not given.isdecimal():
+        raise UnreadableSetting("memory_mb is a number of megabytes")
+    return int(given)
 
 
 def on_text(read: Callable[[str], object]) -> BeforeValidator:

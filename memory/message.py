@@ -41,7 +41,8 @@ class Message:
     used: str = ""  # memories in the prompt of an answer: `CallContext.used` and `CLAIM`, by blanks
     photo: str = ""  # the picture that the text describes
     album: str = ""  # the album that it was sent in
-    # When each was edited last (0: never), then by which updates. The first release has no updates.
+    # Times, then updates, as many as `message_ids`: when each was edited last, 0 for never, and
+    # by which update. An older release stored only the times.
     edited_at: tuple[int, ...] = ()
 
     @property

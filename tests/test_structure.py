@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,15 +19,15 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
     "product_lines": 50_110,
-    "core_lines": 32_835,
+    "core_lines": 32_828,
     "files": 276,
     "wiring_lines": 973,
     "wiring_files": 6,
-    "test_lines": 72_110,
+    "test_lines": 71_870,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 33, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,
-        "usage": 0, "documents": 22, "memory_page": 1, "recall": 0, "stats": 0, "alerts": 0,
+        "usage": 0, "documents": 21, "memory_page": 1, "recall": 0, "stats": 0, "alerts": 0,
         "privacy": 0, "mute": 0, "export": 0,
     },
 }  # fmt: skip
@@ -89,7 +90,10 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert doubled_classes(SOURCES) == {}
 
 
-def test_every_import_contract_is_kept() -> None:
+def test_every_import_contract_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It would turn off the logs of the process, and change its search path.
+    monkeypatch.setattr("importlinter.cli._configure_logging", lambda _: None)
+    monkeypatch.setattr("sys.path", sys.path[:])
     assert lint_imports(str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 

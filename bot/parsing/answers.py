@@ -29,6 +29,7 @@ _ENCODINGS = (
     *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
     *("cp437", "gbk", "gb2312", "gb18030", "cp932", "cp950"),
     *("big5", "shift_jis", "euc_jp", "euc_kr", "koi8_r", "cp1250", "cp1251", "cp1252", "cp1256"),
+    *("cp1253", "cp1254", "cp1255", "cp1257", "cp1258", "cp874", "iso8859_7", "iso8859_9"),
 )
 """Those that pypdf looks up by name, of names in a zip, and that pages may declare."""
 _MAX_PLACE_CHARS = 80

@@ -24,7 +24,8 @@ _BLOCKS = _HEADINGS | {
 _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
 _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
-_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # nothing is read after it
+_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)
+"""The parser reads nothing after such a tag."""
 
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
@@ -40,7 +41,8 @@ def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
 def tree_of(content: bytes) -> etree._Element | None:
     """Return an HTML file as a tree, None for an empty one.
 
-    The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have.
+    The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have: then
+    a file is read again, without most tags, or without such bytes.
     """
     content = _END.sub(b"", content)
     # A file that is no valid UTF-8 declares its encoding.
@@ -53,15 +55,15 @@ def tree_of(content: bytes) -> etree._Element | None:
         read = _TAG.sub(_flat, content)
     elif why == "ERR_INVALID_ENCODING" and root is not None:
         name = root.getroottree().docinfo.encoding or ""
-        with suppress(LookupError):  # in UTF-16 it could not have declared it
-            name = "utf-8" if name.lower().startswith("utf") else name
+        with suppress(LookupError, OSError):  # the latter: its codec was not imported in time
+            name = "utf-8" if name.lower().startswith("utf") else name  # it is not UTF-16
             read = content.decode(name, "replace").encode()
     return root if read == content else tree_of(read)
 
 
 def _flat(tag: re.Match[bytes]) -> bytes:
     name = tag[1].decode("ascii", "replace").lower()
-    return tag[0] if name in _SKIPPED else b"<br>" if name in _BLOCKS else b" "
+    return tag[0] if name in (*_SKIPPED, "title") else b"<br>" if name in _BLOCKS else b" "
 
 
 class _Reader:

@@ -52,6 +52,7 @@ def play(settings: Settings) -> None:
 _IN_PLAYGROUND = {
     "webhook_url": None,
     "redis_url": None,
+    "sentry_dsn": None,
     "port": 0,
     "admin_user_ids": frozenset({ADMIN_ID}),
     "allowed_user_ids": frozenset[int](),

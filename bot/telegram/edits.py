@@ -88,25 +88,25 @@ def with_edits(question: Sequence[Message], edit: IncomingMessage) -> list[Messa
     A photo without words, which has only what it shows, gets its caption as a message of its own.
     A caption that was removed goes, unless the question would have no message any more.
     """
-    edited = [each if each.photo else with_edit(each, edit) for each in question]
+    edited = [each if each.photo else with_edit(each, edit, question) for each in question]
     about = [message for message in question if edit.message_id in message.message_ids]
     if edit.text and about and about[-1].photo:
-        at = question.index(about[-1]) + 1
         caption = replace(about[-1], text="", seq=0, is_first_party=True, photo="", edited_at=())
-        edited.insert(at, with_edit(caption, edit))
-    said = [message for message in edited if message.text != _NO_WORDS]
+        edited.insert(question.index(about[-1]) + 1, with_edit(caption, edit, question))
+    said = [each for each in edited if each.text != _NO_WORDS or each in question]
     return edited if edit.text or not said else said
 
 
-def with_edit(message: Message, edit: IncomingMessage) -> Message:
+def with_edit(message: Message, edit: IncomingMessage, beside: Sequence[Message] = ()) -> Message:
     """Return a stored message with the new words of an edit.
 
     An edit of another message changes nothing. Neither does one that arrives after a newer edit,
-    nor one of several messages whose lengths are unknown because an older version stored them.
+    one without words if no photo is among the messages `beside`, nor one of several messages whose
+    lengths are unknown because an older version stored them.
     What a photo shows stays: its caption is another message, or, if it got one later, stands below.
     """
     ids = message.message_ids
-    if edit.message_id not in ids:
+    if edit.message_id not in ids or not (edit.text or any(each.photo for each in beside)):
         return message
     at, count = ids.index(edit.message_id), len(ids)
     stamps = [*message.edited_at, *(0 for _ in range(2 * count))][: 2 * count]

@@ -47,7 +47,7 @@ _PARK_UNREACHABLE_S = 30
 
 
 class Parked(Exception):
-    """Raised when Telegram wants a longer pause than a lease should last."""
+    """Raised when a turn has to wait for Telegram for longer than a lease should last."""
 
     def __init__(self, pause_s: float) -> None:
         super().__init__(f"parked for {pause_s:g} s")
@@ -63,7 +63,7 @@ class _SendRetries:
     _pauses: Iterator[float] = field(default_factory=lambda: iter(_PAUSES_S))
 
     def pause_s(self, error: FloodWait | Unreachable | BadToken) -> float:
-        """Return the pause; raise `Parked` if it would be too long."""
+        """Return the pause; raise `Parked` if it would be too long, or what no pause would mend."""
         if isinstance(error, BadToken) and self.is_rich:  # an older server has no such method
             raise error
         if isinstance(error, FloodWait):

@@ -99,7 +99,7 @@ class RevisionStep:
             return _nothing_said(request)
         question = found[0]
         is_of_then = abs(question.sent_at - edit.sent_at) < MAX_DIFFERENCE_S
-        edited = with_edit(question, edit)
+        edited = with_edit(question, edit, found)
         is_own = question.sender_id == edit.sender.id
         if not is_own or not is_of_then or edited.text == question.text:
             return _nothing_said(request)

@@ -212,7 +212,8 @@ class TurnWorker:
                 await self.turns.hand_over(opened.lease)
                 return NoTurn("lost")
             except Parked as parked:
-                log.warning("turn parked", pause_s=parked.pause_s)
+                why = type(parked.__cause__).__name__
+                log.warning("turn parked", reason=why, pause_s=parked.pause_s)
                 return NoTurn("parked")
             except Interrupted as ended:
                 log.info("run ended", why=ended.why)

@@ -190,7 +190,7 @@ class Correcting:
         terms = {f"f{sign * each.id}": content_terms(each.text, languages) for each in wordings}
         stays = content_terms(instead, languages)
         client, keys = self.scopes.store.client, self.scopes.store.keys
-        for scope, seqs in ({conversation: [0]} | _by_conversation(*wordings)).items():
+        for scope, seqs in (_by_conversation(*wordings) | {conversation: [0]}).items():
             question, found = "", list[int]()
             async for entry, fields in stream_entries(
                 client, keys.scope(scope).log, f"{min(seqs)}-0"

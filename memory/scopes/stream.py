@@ -9,7 +9,6 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
-from math import nan
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -93,7 +92,7 @@ _INDEXED_CHARS_AT_ONCE = 250_000
 indexing."""
 _USUAL_CHARS = 200
 _QUARTER_S = 900
-"""No day begins within a quarter of an hour, in no zone."""
+"""In each zone a day begins with a quarter of an hour."""
 _MIN_KEPT = 20
 """So many newest messages are searched whatever memory they take."""
 _SHORTENED_SHARE = 2
@@ -153,7 +152,7 @@ class MessageStream(EmbeddedStream):
             first, chars, records = len(index), 0, list[IndexRecord]()
             said = self.messages[first : first + _INDEXED_AT_ONCE]
             before = self.messages[first - 1 if first else 0].sent_at
-            quarter = nan
+            quarter = float("nan")  # equals no other
             for message in said:
                 at, is_answer = message.sent_at, message.role == "assistant"
                 self._sessions += at - before > SESSION_PAUSE_S

@@ -164,7 +164,9 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     if "MENUS" not in environment:
         _set_no_menus()
     if slots := environment.get("SLOTS"):
-        vars(import_module("bot.assistant"))["MAX_CONCURRENT_TURNS"] = int(slots)
+        assistant = vars(import_module("bot.assistant"))
+        assert "MAX_CONCURRENT_TURNS" in assistant
+        assistant["MAX_CONCURRENT_TURNS"] = int(slots)
     if "LOCAL_SITES" in environment:
         import_module("tests.acceptance.local_sites").read_local_sites_only()
     sys.argv = ["bot", *command]

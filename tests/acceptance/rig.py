@@ -225,7 +225,7 @@ class Rig:
         return self.bot
 
     async def end_leases(self) -> None:
-        """End all leases, also those of wake-ups, as `LEASE_S` seconds without a process do.
+        """End all leases except those of work items, as `LEASE_S` seconds without a process do.
 
         `test_workers` waits for these seconds.
         """

@@ -129,7 +129,7 @@ CALLERS = (model_call, chat_call, telegram_call, tool_call)
 @pytest.mark.parametrize(
     ("name", "calling"),
     [
-        # One client passes them over for all calls; tools have a transport of their own.
+        # One client passes them over for all calls; tools have a client of their own.
         *(("early answers", each) for each in (model_call, tool_call)),
         *(("an error", each) for each in CALLERS),
         *(("a body", each) for each in CALLERS),

@@ -17,6 +17,7 @@ from openai.types.shared import chat_model
 from pydantic import SecretStr, ValidationError
 from pydantic_core import PydanticUndefined
 
+from bot.runtime.process import memory_options
 from config.loading import SettingsError, allowed, hide_secrets, load_settings
 from tests.settings import Settings
 
@@ -129,6 +130,7 @@ BAD_VALUES = """
     PORT=65536; REDIS_MAX_CONNECTIONS=1; REDIS_URL=http://host;
     REDIS_URL=redis://; REDIS_URL=redis://host:port; REDIS_URL=unix://;
     REDIS_URL=redis://a?memory_mb=much; SEARCH=https://me:pass@searx; SEARCH=ftp://searx;
+    SEARCH=searx.example.org;
     SYSTEM_PROMPT_FILE=/no/such/file; TELEGRAM_API_URL=ftp://host; TELEGRAM_BOT_TOKEN=AAbb;
     TIMEZONE=Europe; TIMEZONE=Mars/Olympus; TIMEZONE=../etc/passwd; WEBHOOK_SECRET=with space;
     WEBHOOK_URL=http://bot.example.org
@@ -178,7 +180,9 @@ def test_values_that_contradict_each_other_are_refused(
 
 def test_an_address_may_tell_the_memory_of_a_redis_plan(load: Loader) -> None:
     assert load().redis_memory_mb == load(REDIS_URL="redis://a").redis_memory_mb == 0
-    assert load(REDIS_URL="redis://:p@a/0?memory_mb=25").redis_memory_mb == 25
+    given = load(REDIS_URL="redis://:p@a/0?memory_mb=25")
+    assert given.redis_memory_mb == 25
+    assert memory_options(given).redis_bytes == 25 * 2**20
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:8080"])

@@ -8,7 +8,9 @@ from pydantic import SecretStr
 from config import values
 from config.settings import Settings
 
-_SERVICE = re.compile(r"https?://[^\s/@]+(/\S*)?|[^\s:/@]+", re.IGNORECASE)
+_SERVICE = re.compile(
+    r"(?i)https?://(\[[0-9a-f:.]+\]|[^\s/@:\[\]]+)(:\d{1,5})?(/\S*)?|[a-z0-9_-]{20,}"
+)
 
 
 class LinksSettings(Settings):

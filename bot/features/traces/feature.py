@@ -7,8 +7,7 @@ takes time and memory, so it is imported only if `SENTRY_DSN` is set.
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -16,6 +15,7 @@ from dotenv import dotenv_values
 
 from bot.feature import Feature, Services
 from bot.features.traces.settings import TraceSettings
+from config.values import secret_of
 
 log = structlog.get_logger(__name__)
 
@@ -34,9 +34,14 @@ _KEPT_OF_FRAME = ("filename", "function", "lineno")
 def feature(services: Services) -> Feature:
     """Return the feature; without its packages it observes and reports nothing."""
     settings = services.own(TraceSettings)
-    if settings.sentry_dsn is not None:
-        reporting = reporting_errors(settings.sentry_dsn.get_secret_value())
-        services.closing.enter_context(reporting)
+    if dsn := secret_of(settings.sentry_dsn):
+        try:
+            reports = ErrorReports(dsn)
+        except ImportError:
+            log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
+        else:
+            logging.getLogger().addHandler(reports)
+            services.closing.push(reports.end)
     if settings.otel_exporter_otlp_endpoint is None:
         return Feature(name="traces")
     share_variables()
@@ -67,26 +72,6 @@ def how_to_install(packages: str) -> str:
         f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
         "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
     )
-
-
-@contextmanager
-def reporting_errors(dsn: str) -> Iterator[None]:
-    """Report what the log calls an error while the block lasts, and an error that ends it."""
-    try:
-        reports = ErrorReports(dsn)
-    except ImportError:
-        log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
-        yield
-        return
-    logging.getLogger().addHandler(reports)
-    try:
-        yield
-    except Exception as error:
-        reports.report(error, __name__)
-        raise
-    finally:
-        logging.getLogger().removeHandler(reports)
-        reports.stop()
 
 
 class ErrorReports(logging.Handler):
@@ -129,8 +114,11 @@ class ErrorReports(logging.Handler):
             event["tags"] = {"reference": reference}
         self._client.capture_event(event, hint)
 
-    def stop(self) -> None:
-        """Send what is left, for at most a second."""
+    def end(self, _: object, error: object, __: object) -> None:
+        """Report an error that ends the bot; send what is left, for at most a second."""
+        if isinstance(error, Exception):
+            self.report(error, __name__)
+        logging.getLogger().removeHandler(self)
         self._client.close(timeout=_CLOSE_S)
 
 

@@ -82,6 +82,7 @@ async def test_tool_calls_become_an_action(toolbox: Toolbox, context: AgentConte
     """This holds also if the server ends such an answer with `stop`."""
     agent, _ = agent_of(toolbox, reply("Let me see.", CALL))
     assert await agent.next_action(context) == Action((CALL,), "Let me see.")
+    assert set(context.sizes) >= {"system", "window", "memory"}
 
 
 # The loop

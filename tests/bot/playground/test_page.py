@@ -167,7 +167,7 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(
     assert "231 tokens" in page
     for tokens in (11, 22, 33, 44, 55, 66):
         assert f'<td class="number">{tokens}</td>' in page
-    assert "&lt;memory&gt;\n[today] Anna: The &lt;b&gt;boat" in page
+    assert page.count("&lt;memory&gt;\n[today] Anna: The &lt;b&gt;boat") == 2  # and in the prompt
     assert "<b>boat</b>" not in page
     for score in ("3.25", "2.50", "0.75", "yes"):
         assert f"<dd>{score}</dd>" in page

@@ -144,6 +144,7 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
     assert edited["edit_date"]
     assert (stop["draft_id"], stop["chat"]["id"]) == (7, 1)
     assert said["reply_to_message"]["from"]["username"] == "ricordo_bot"
+    assert said["reply_to_message"]["from"]["is_bot"]
     assert (in_topic["chat"]["is_forum"], in_topic["message_thread_id"]) == (True, 2)
     assert (voice["caption"], voice["voice"]["file_size"]) == ("Look", 4)
     assert ("caption" in document, document["document"]["mime_type"]) == (False, "text/json")

@@ -107,7 +107,7 @@ def test_a_new_caption_does_not_replace_what_the_photo_shows() -> None:
         ]
     removed = replace(EDIT, text="")
     assert with_edits(asked, removed) == asked[:1]
-    assert [each.text for each in with_edits(asked[1:], removed)] == ["…"]
+    assert with_edits(asked[1:], removed) == asked[1:]
     waiting = replace(WAITING, kind="photo")
     assert edited(waiting) == replace(waiting, text="new words", update_id=5, edited_at=60)
 

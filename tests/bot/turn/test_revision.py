@@ -160,6 +160,7 @@ async def test_a_message_that_is_older_only_changes_its_words(memory: Memory) ->
     "edit",
     [
         replace(EDIT, text="old words"),
+        replace(EDIT, text=""),
         replace(EDIT, message_id=99),
         replace(EDIT, message_id=12),
         replace(EDIT, sender=BEN),

@@ -22,7 +22,7 @@ Strike = Callable[[Scene], Awaitable[None]]
 class Fault:
     """A fault and its day.
 
-    It strikes `rounds` times, in the test suite `sample` times (0: the suite skips it). In each
+    It strikes `rounds` times, in the trials `sample` times (0: they skip it). In each
     round people write `texts` texts, half of them before the strike. At the end they write one more
     in each chat, which must be answered. If `texts` is 0, the strike itself lets people write.
     `closings` are the ends other than an answer that the fault may cause: in each round to `turns`

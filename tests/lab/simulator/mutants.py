@@ -298,10 +298,11 @@ MUTANTS = (
         "every update is answered",
         _acting(
             _lua(("sending", "if last and counts_in_history(last) then", "if false then")),
-            "text text edit edit edit",
-            often="crash",
+            "text text edit",
+            often="pause late",
+            alone=True,
         ),
-        since=505_010,
+        since=817_310,
     ),
     Mutant(
         "a question that is answered again stays in the history",

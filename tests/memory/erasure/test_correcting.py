@@ -84,12 +84,14 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
 
 async def test_answers_are_hidden_also_where_the_deleted_fact_comes_from(memory: Memory) -> None:
     await talk(memory, "one", "my tomcat is called Mephisto", conversation=HERE)
-    await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(3, HERE),), 1))
     await exchange(memory, HERE, 3, "What shall I buy?", "Fish for Mephisto.", "f1")
     await exchange(memory, TOPIC, 1, "And today?", "Milk for Mephisto.", "f1")
+    await exchange(memory, TOPIC, 2, "My tomcat is called Mephisto, I say", "Fine.", "")
+    said_twice = Fact(0, "has a tomcat called Mephisto", (source(3, HERE), source(3, TOPIC)), 1)
+    await write(memory, ANNS, said_twice)
     await memory.correcting.delete_fact(TOPIC, 1)
     assert (await memory.scopes.read(HERE)).hidden == {3, 4, 6}
-    assert (await memory.scopes.read(TOPIC)).hidden == {2}
+    assert (await memory.scopes.read(TOPIC)).hidden == {2, 3, 4}
 
 
 async def exchange(

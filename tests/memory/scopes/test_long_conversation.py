@@ -170,3 +170,9 @@ def test_a_warm_message_takes_at_most_1600_bytes_beside_the_vocabulary() -> None
     assert len(stream.indexed(UTC).stored_from(0)) == MESSAGES
     assert held / MESSAGES <= MAX_MESSAGE_BYTES
     assert stream.nbytes / MESSAGES <= MAX_MESSAGE_BYTES
+
+
+def test_a_first_message_of_any_time_has_a_day() -> None:
+    stream = MessageStream()
+    stream.append([Message(1, 1, "user", "a", -100.0)])
+    assert len(stream.indexed(UTC)) == 1

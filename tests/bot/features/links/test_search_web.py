@@ -125,7 +125,7 @@ async def test_without_a_service_nothing_is_asked(settings_of: SettingsOf) -> No
 @pytest.mark.parametrize(
     ("key", "advice"),
     [
-        ("wrong", "check SEARCH: the address of a SearXNG, or a key of Brave's web search API"),
+        ("wrong" * 5, "check SEARCH: the address of a SearXNG, or a key of Brave's web search API"),
         ("", "allow json in search.formats of the settings.yml of this SearXNG"),
         (KEY, "look at its search engines"),
     ],

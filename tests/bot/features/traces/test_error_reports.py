@@ -1,5 +1,6 @@
 """Error reports name code and types, and no text of people."""
 
+import asyncio
 import logging
 import sys
 
@@ -64,8 +65,7 @@ async def test_an_error_that_ends_the_bot_is_reported(memory: Memory) -> None:
                 _fail(CANARY)
 
         with pytest.raises(ValueError, match=CANARY):
-            run()
-        await server.asked.wait()
+            await asyncio.to_thread(run)
         [error] = server.errors
         assert [each["type"] for each in error["exception"]["values"]] == ["KeyError", "ValueError"]
 
