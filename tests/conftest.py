@@ -58,6 +58,9 @@ def _is_here(host: str) -> bool:
 
 
 sys.addaudithook(_stay_on_loopback)
+for _name in ("http_proxy", "https_proxy", "all_proxy"):  # they would be asked for loopback, too
+    os.environ.pop(_name, None)
+    os.environ.pop(_name.upper(), None)
 
 
 class LoopbackLoop(uvloop.Loop):
