@@ -247,10 +247,10 @@ class Buttons:
             shown = self._sentences.say(language, "clear.expired")
         except NotConfirmed as refusal:
             # An unknown verb may be any text of the person's; it stays out of the log.
-            is_known, is_theirs = verb in self._handlers, str(refusal) != _NOT_YOURS
+            is_known, is_own = verb in self._handlers, str(refusal) != _NOT_YOURS
             log.info("button refused", verb=verb if is_known else "unknown", why=str(refusal))
-            said = self._sentences.say(language, f"clear.{'expired' if is_theirs else _NOT_YOURS}")
-            if is_known and is_theirs:
+            said = self._sentences.say(language, "clear.expired" if is_own else "clear.not_yours")
+            if is_known and is_own:
                 shown = said
             else:  # the message stays: a process of a newer release may know the button
                 on_top = said[0].text
