@@ -14,6 +14,8 @@ import orjson
 from memory.message import Message, Role
 from memory.search.embeddings import Vectors
 from memory.store.commands import Reply
+from memory.store.keys import Scope
+from memory.store.store import Store
 
 _UNTRUSTED = "foreign"
 """The stored role of a person's message with untrusted text. In the assistant's messages this word
@@ -210,3 +212,32 @@ def stream_of(
         vectors=[(seq_of(entry), columns[1]) for entry, columns in vectors],
         **head,
     )
+
+
+PAGE_OF_MESSAGES = 200
+_VERSIONS = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
+
+
+async def read_page(
+    store: Store, conversation: Scope, newest: tuple[int, int]
+) -> tuple[Reply, StreamDelta, Reply]:
+    """Return the messages and vectors after the `newest` two, between versions before and after it.
+
+    If these differ, an erasure or another model came between. A script would need six times as
+    long to read a page, and Redis would serve nobody meanwhile.
+    """
+    keys, (message, vector) = store.keys.scope(conversation), newest
+    versions = ("HMGET", keys.meta, *_VERSIONS)
+    up_to = ("+", "COUNT", PAGE_OF_MESSAGES)
+    newer_messages = ("XRANGE", keys.log, f"({message}-0", *up_to)
+    newer_vectors = ("XRANGE", keys.vectors, f"({vector}-0", *up_to)
+    before, log, vectors, after = await store.client.pipeline(
+        [versions, newer_messages, newer_vectors, versions]
+    )
+    page = StreamDelta(
+        entries=[(seq_of(entry), columns) for entry, columns in log],
+        length=UNKNOWN,
+        fingerprint=(before[2] or b"").decode(),
+        vectors=[(seq_of(entry), columns[b"v"]) for entry, columns in vectors],
+    )
+    return before, page, after

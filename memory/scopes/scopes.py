@@ -20,7 +20,15 @@ import orjson
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
 from memory.scopes.entries import written
 from memory.scopes.fields import Field
-from memory.scopes.log import Cursor, Delta, StreamDelta, stored_fields, stream_of, version_of
+from memory.scopes.log import (
+    PAGE_OF_MESSAGES,
+    Cursor,
+    Delta,
+    StreamDelta,
+    read_page,
+    stored_fields,
+    version_of,
+)
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
@@ -31,7 +39,6 @@ from memory.store.store import Store
 from memory.store.tasks import in_turns, shielded
 
 _PAGE = 1_000
-_PAGE_OF_MESSAGES = 200
 _LONG_BYTES = 2**21
 """A conversation that takes more memory is read alone: others as long wait."""
 _MAX_UNINDEXED = 5_000
@@ -184,28 +191,23 @@ class Scopes:
                 if not is_long and messages.nbytes > _LONG_BYTES:
                     is_long = True
                     await turn.enter_async_context(self.reading_long)
-                newest = {"message": messages.newest, "vector": messages.newest_vector}
-                request = {**newest, "max": _PAGE_OF_MESSAGES}
-                meta, log, vectors = await self.store.run("read_log", conversation, request)
-                head = {
-                    "length": messages.count + len(log),
-                    "fingerprint": (meta[2] or b"").decode(),
-                    "vectors_length": messages.vectors_count + len(vectors),
-                }
-                page = stream_of(head, log, vectors)
+                newest = messages.newest, messages.newest_vector
+                meta, page, after = await read_page(self.store, conversation, newest)
                 widths = {len(row) for _, row in page.vectors}
-                if meta != (before or meta) or len(widths) > 1 or not messages.joins(page):
+                is_same = (before or meta) == meta == after
+                if not is_same or len(widths) > 1 or not messages.joins(page):
                     before = None  # an erasure or another model came between: read all again
                     continue
                 before = meta
                 messages.add(page)
                 messages.shorten()
-                is_whole = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
+                is_whole = max(len(page.entries), len(page.vectors)) < PAGE_OF_MESSAGES
                 # If messages were dropped already, most of an index would be dropped, too.
                 has_all = messages.count == len(messages.messages)
                 is_much = has_all and messages.unindexed > _MAX_UNINDEXED
                 if is_long and (is_whole or is_much):
                     await shielded(asyncio.to_thread(messages.indexed, self.zone))
+        messages.length, messages.vectors_length = messages.count, messages.vectors_count
         messages.session = int(meta[3] or 0)
         return version_of(meta), messages
 

@@ -22,7 +22,7 @@ _ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "drop_entry"})
 _ERASING_ALL = frozenset({"clear", "wipe", "erase_person"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"erased", b"superseded")
-_READING = frozenset({"read_log", "read_scope", "read_unlearned"})
+_READING = frozenset({"read_scope", "read_unlearned"})
 _REMOVES_WAKE_UPS = frozenset(
     {"ack", "remove_consumers", "take_due", "DEL", "XACK", "XDEL", "ZREM"}
 )

@@ -464,7 +464,7 @@ async def test_a_forgetting_takes_what_no_turn_appended(memory: Memory, kind: Jo
 async def test_a_long_read_holds_no_vectors_of_two_lengths(
     interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter, *, are_embedded: bool
 ) -> None:
-    """Between two pages the model changes behind its name, or the first vectors come."""
+    """While a page is read the model changes behind its name, or the first vectors come."""
     memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
     learner = Memory(store, 42, tokens, embedder := WordsEmbedder(), OPTIONS)
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(150)])
@@ -477,11 +477,30 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
         for _ in range(2):  # the old vectors go, then all come
             await learner.learn(HERE)
 
-    read_log = memory.scripts["read_log"].command([]).digest
-    interrupted.behind[read_log] = change_model
+    interrupted.behind["XRANGE"] = change_model
     history = await ChatHistory.read(memory.histories, HERE)
     assert interrupted.behind == {}
     assert len(await history.search("boat", 3)) == 3
+
+
+async def test_vectors_are_never_taken_for_those_of_the_model_before(
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
+) -> None:
+    """Another model embeds everything again between the read of the versions and of the vectors."""
+    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    learner = Memory(store, 42, tokens, embedder := WordsEmbedder("earlier"), OPTIONS)
+    await talk(await history_of(learner), ("boat", "yes"))
+    await learner.learn(HERE)
+
+    async def change_model() -> None:
+        embedder.fingerprint = "words"
+        await learner.learn(HERE)
+
+    interrupted.behind["XRANGE"] = change_model
+    _, stream = await memory.scopes.read_messages(HERE)
+    [fingerprint] = await memory.store.read_meta(HERE, "vector_fingerprint")
+    assert stream.fingerprint == fingerprint.decode() != ""
+    assert stream.vectors_count == 2
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
