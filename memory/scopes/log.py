@@ -214,21 +214,21 @@ def stream_of(
     )
 
 
-PAGE_OF_MESSAGES = 200
+_PAGE_OF_MESSAGES = 200
 _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
 
 
 async def read_page(
     store: Store, conversation: Scope, newest: tuple[int, int]
-) -> tuple[Reply, StreamDelta, Reply]:
-    """Return the messages and vectors after the `newest` two, between versions before and after it.
+) -> tuple[Reply, StreamDelta, bool]:
+    """Return `_VERSIONS`, messages and vectors after the `newest` two, and whether these are all.
 
-    If these differ, an erasure or another model came between. A script would need six times as
-    long to read a page, and Redis would serve nobody meanwhile.
+    The versions are None if an erasure or another model came between. A script would need six times
+    as long to read a page, and Redis would serve nobody meanwhile.
     """
     keys, (message, vector) = store.keys.scope(conversation), newest
     versions = ("HMGET", keys.meta, *_VERSIONS)
-    up_to = ("+", "COUNT", PAGE_OF_MESSAGES)
+    up_to = ("+", "COUNT", _PAGE_OF_MESSAGES)
     newer_messages = ("XRANGE", keys.log, f"({message}-0", *up_to)
     newer_vectors = ("XRANGE", keys.vectors, f"({vector}-0", *up_to)
     before, log, vectors, after = await store.client.pipeline(
@@ -240,4 +240,5 @@ async def read_page(
         fingerprint=(before[2] or b"").decode(),
         vectors=[(seq_of(entry), columns[b"v"]) for entry, columns in vectors],
     )
-    return before, page, after
+    is_last = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
+    return before if before == after else None, page, is_last

@@ -20,15 +20,7 @@ import orjson
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
 from memory.scopes.entries import written
 from memory.scopes.fields import Field
-from memory.scopes.log import (
-    PAGE_OF_MESSAGES,
-    Cursor,
-    Delta,
-    StreamDelta,
-    read_page,
-    stored_fields,
-    version_of,
-)
+from memory.scopes.log import Cursor, Delta, StreamDelta, read_page, stored_fields, version_of
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
@@ -175,33 +167,42 @@ class Scopes:
     async def read_messages(self, conversation: Scope) -> tuple[tuple[str, str], MessageStream]:
         """Return the version (epoch, erasure) and all messages and vectors that it has.
 
-        If they take too much memory, only the newest are kept. A short conversation takes one round
-        trip. A longer one is read in pages, because Redis counts what it is about to send as used
-        memory, and because other turns go on between two pages. A long one is indexed meanwhile, so
-        that its vectors do not wait in memory. Long conversations are read one after the other,
-        because indexing one with many made-up words takes 100 MB.
+        If they take too much memory, only the newest are kept. What the cache has is not read
+        again. A short conversation takes one round trip. A longer one is read in pages, because
+        Redis counts what it is about to send as used memory, and because other turns go on between
+        two pages. A long one is indexed meanwhile, so that its vectors do not wait in memory. Long
+        conversations are read one after the other, because indexing one with many made-up words
+        takes 100 MB.
         """
         before: Reply = None
         is_whole = is_long = False
+        held = self.held.get(conversation)
+        if held and not held.messages.is_whole:
+            held = None
         async with AsyncExitStack() as turn:
             while not is_whole:
                 if before is None:
-                    messages = MessageStream()
+                    messages = held.messages if held else MessageStream()
                     messages.max_bytes = self.conversation_bytes
-                if not is_long and messages.nbytes > _LONG_BYTES:
+                if not (is_long or held) and messages.nbytes > _LONG_BYTES:
                     is_long = True
                     await turn.enter_async_context(self.reading_long)
                 newest = messages.newest, messages.newest_vector
-                meta, page, after = await read_page(self.store, conversation, newest)
+                meta, page, is_whole = await read_page(self.store, conversation, newest)
+                is_same = meta and meta == (before or meta)
+                if is_same and held:
+                    known = *held.version, held.generation
+                    is_same = known == (*version_of(meta), int(meta[4] or 0))
                 widths = {len(row) for _, row in page.vectors}
-                is_same = (before or meta) == meta == after
                 if not is_same or len(widths) > 1 or not messages.joins(page):
-                    before = None  # an erasure or another model came between: read all again
+                    before = held = None  # an erasure or another model came: read all again
+                    is_whole = False
                     continue
                 before = meta
                 messages.add(page)
+                if held:
+                    continue  # others may be searching it, so the next search shortens and indexes
                 messages.shorten()
-                is_whole = max(len(page.entries), len(page.vectors)) < PAGE_OF_MESSAGES
                 # If messages were dropped already, most of an index would be dropped, too.
                 has_all = messages.count == len(messages.messages)
                 is_much = has_all and messages.unindexed > _MAX_UNINDEXED

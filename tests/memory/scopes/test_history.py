@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import get_args
@@ -77,6 +77,14 @@ def varied(exchanges: int) -> list[tuple[str, str]]:
 async def turned(memory: Memory) -> ChatHistory:
     """Return the history of a turn that a worker begins."""
     return await read_by(memory, await turn_of(memory, 1))
+
+
+async def read_outside(memory: Memory) -> ChatHistory:
+    """Return the history as a command reads it."""
+    return await ChatHistory.read(memory.histories, HERE)
+
+
+Reading = Callable[[Memory], Awaitable[ChatHistory]]
 
 
 def texts(messages: Sequence[Message]) -> list[str]:
@@ -393,30 +401,49 @@ async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Mem
     assert texts(found.messages) == [BOAT, "Nice"]
 
 
+@ON_A_SERVER
+async def test_a_warm_history_is_not_read_again_outside_of_a_turn(
+    memory: Memory, other: Memory
+) -> None:
+    """The metadata, one page with what another process has added, and the records."""
+    await remembering(memory, *varied(150))
+    await remembering(other, (BOAT, "Nice"))
+    trips = memory.client.round_trips
+    history = await ChatHistory.read(memory.histories, HERE)
+    assert memory.client.round_trips == trips + 3
+    assert len(history.messages) == 302
+    found, *_ = await history.search("boat", 8)
+    assert texts(found.messages) == [BOAT, "Nice"]
+
+
 # --- erasure
 
 
-async def test_after_anothers_erasure_nothing_warm_counts(memory: Memory, other: Memory) -> None:
-    held = await remembering(memory, (BOAT, "Nice"))
+@pytest.mark.parametrize("read", [turned, read_outside])
+async def test_after_anothers_erasure_nothing_warm_counts(
+    memory: Memory, other: Memory, read: Reading
+) -> None:
+    await talk(held := await history_of(memory), (BOAT, "Nice"))
     await (await history_of(other)).clear()
     with pytest.raises(LeaseLost):
         await held.append_user_message("late", 0.0)
-    history = await turned(memory)
+    history = await read(memory)
     assert (list(history.messages), await history.search("boat", 8)) == ([], [])
     assert texts((await history_of(other)).messages) == []
 
 
 @pytest.mark.parametrize("exchanges", [1, 3])
 @pytest.mark.parametrize("by", ["nobody", "another process"])
+@pytest.mark.parametrize("read", [turned, read_outside])
 async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins_anew(
-    memory: Memory, other: Memory, exchanges: int, by: str
+    memory: Memory, other: Memory, exchanges: int, by: str, read: Reading
 ) -> None:
     await talk(await history_of(memory), *varied(exchanges))
     await memory.client.call("DEL", *memory.keys.scope(HERE))
     said = []
     if by == "another process":
         said = [await (await history_of(other)).append_user_message("new", 9000.0)]
-    history = await turned(memory)
+    history = await read(memory)
     assert texts(history.messages) == texts(said)
     assert await history.search("0a", 8) == []
 
