@@ -218,7 +218,7 @@ _PAGE_OF_MESSAGES = 200
 _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
 
 
-async def read_page(
+async def page_after(
     store: Store, conversation: Scope, newest: tuple[int, int]
 ) -> tuple[Reply, StreamDelta, bool]:
     """Return `_VERSIONS`, messages and vectors after the `newest` two, and whether these are all.

@@ -20,7 +20,7 @@ import orjson
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
 from memory.scopes.entries import written
 from memory.scopes.fields import Field
-from memory.scopes.log import Cursor, Delta, StreamDelta, read_page, stored_fields, version_of
+from memory.scopes.log import Cursor, Delta, StreamDelta, page_after, stored_fields, version_of
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
@@ -188,7 +188,7 @@ class Scopes:
                     is_long = True
                     await turn.enter_async_context(self.reading_long)
                 newest = messages.newest, messages.newest_vector
-                meta, page, is_whole = await read_page(self.store, conversation, newest)
+                meta, page, is_whole = await page_after(self.store, conversation, newest)
                 is_same = meta and meta == (before or meta)
                 if is_same and held:
                     known = *held.version, held.generation
