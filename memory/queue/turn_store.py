@@ -23,7 +23,7 @@ from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, 
 from memory.scopes.log import Cursor, Delta, stored_fields
 from memory.store.client import RedisClient
 from memory.store.commands import Command, ScriptCall
-from memory.store.errors import StoreError
+from memory.store.errors import StoreError, StoreFull
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.work.items import first_looks
@@ -226,11 +226,17 @@ class TurnStore:
                 await store.journal.note_work(lease.conversation, id_)  # no restore brings it back
         asked_at = asyncio.get_running_loop().time()
         # `looks` put items into the index: first, so that after a crash none is missing there, and
-        # once more, because another process may have looked too early and removed the entry.
-        answers = await store.client.pipeline([*noted, *looks, commit, *looks])
+        # once more, because another process may have looked too early and removed the entry. They
+        # go first alone, because a full Redis refuses them but not the commit, which frees memory.
+        if looks:
+            await store.client.pipeline(looks)
+        try:
+            answers = await store.client.pipeline([*noted, commit, *looks])
+        except StoreFull:  # the commit may have taken place: its repeat changes nothing
+            noted, answers = [], await store.client.pipeline([commit])
         if cancelled:
             store.erased.set()  # the embedded server rewrites its file
-        head, *begun = answers[len(noted) + len(looks)]
+        head, *begun = answers[len(noted)]
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
             check(answer["outcome"].encode(), lease)

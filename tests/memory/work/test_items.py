@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import orjson
 import pytest
@@ -16,12 +17,13 @@ from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source
-from memory.store.errors import LeaseLost
+from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import TakenWork
 from tests.bot.features.services import services_of
 from tests.conftest import Documented
+from tests.memory.conftest import ON_A_SERVER
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -116,6 +118,32 @@ async def test_a_turn_stores_what_its_tools_set_and_drops_what_they_cancel(memor
     assert memory.store.erased.is_set()
     [entry] = await memory.client.call("ZRANGE", memory.keys.erasures, 0, -1)
     assert entry.decode().endswith(later.id)
+
+
+@ON_A_SERVER
+@pytest.mark.parametrize("sets_an_item", [True, False])
+async def test_a_full_redis_closes_a_turn_only_with_all_that_it_stores(
+    memory: Memory, *, sets_an_item: bool
+) -> None:
+    """It refuses the entry of the index, and would take the commit, which frees memory."""
+    item = reminder(due=time.time() - 1)
+    turn = await begin(memory, 1)
+    await memory.turns.write_outbox(turn, b"[]")
+    closing = Closing(work=WorkChanges([item]).encode() if sets_an_item else "")
+    commit = partial(memory.turns.commit, turn, exchange_of(turn), Cursor(), closing=closing)
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        if sets_an_item:
+            with pytest.raises(StoreFull):
+                await commit()
+            assert await memory.work.list_open(HERE) == []  # the turn is not closed
+        else:
+            assert (await commit()).exchange == 1
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    if sets_an_item:
+        await commit()
+        assert await memory.work.find_due(8) == [(HERE, item.id)]
 
 
 async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memory) -> None:
