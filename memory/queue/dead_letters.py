@@ -50,8 +50,9 @@ class DeadLetters:
     ) -> None:
         """Set the entries of a turn aside and give it this outbox with its `questions`.
 
-        Without `is_kept` no dead letter is stored, only the outbox. The index is written first.
-        Listings leave out its entries that have no dead letter. Raise `LeaseLost`.
+        Without `is_kept` no dead letter is stored, only the outbox. The index is written first, and
+        alone, because a full Redis refuses it but not the script, which frees memory. Listings
+        leave out its entries that have no dead letter. Raise `LeaseLost`.
         """
         lease, store = turn.lease, self._store
         request = {
@@ -68,7 +69,8 @@ class DeadLetters:
         script = store.call("set_aside", lease.conversation, request, outbox, *members)
         member = f"{lease.conversation.tag}|{turn.id}"
         index = ("ZADD", store.keys.dead_letters, int(time()), member)
-        _, answer = await store.client.pipeline([index, script])
+        await store.client.call(*index)
+        [answer] = await store.client.pipeline([script])
         if answer == b"refused":
             raise LeaseLost(lease.conversation.tag)
 

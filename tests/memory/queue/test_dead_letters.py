@@ -8,8 +8,9 @@ from memory.queue.dead_letters import MAX_LETTERS
 from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.log import Cursor
 from memory.scopes.stats import count_conversation
-from memory.store.errors import LeaseLost
+from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
+from tests.memory.conftest import ON_A_SERVER
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -60,6 +61,19 @@ async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memor
     again = await take(memory)
     assert (again.id, again.outbox, again.sending) == ("1", SORRY, 0)
     assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
+
+
+@ON_A_SERVER
+async def test_on_a_full_redis_nothing_is_set_aside_that_no_listing_shows(memory: Memory) -> None:
+    turn = await begin(memory, 1)
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        with pytest.raises(StoreFull):
+            await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    await memory.turns.hand_over(turn.lease)
+    assert (await take(memory)).outbox == b""
 
 
 async def test_a_call_that_comes_late_does_not_set_the_next_turn_aside(memory: Memory) -> None:
