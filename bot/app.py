@@ -225,13 +225,12 @@ class App:
         names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, services.admission.serves, file_commands)
-        backpressure = Backpressure(memory.client, memory.keys)
+        backpressure = Backpressure(memory.client, memory.keys, memory.capacity.ballast)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(
             buttons.press, services.edits.take, memory.mailbox, services.chat, acts
         )
-        ballast = memory.capacity.ballast
-        self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
+        self._intake = Intake(reader.read, memory.mailbox, immediate.act, backpressure)
         menu = menus(services.sentences, commands.listed, settings.admin_user_ids)
         ways = [way for each in features for way in each.ways]
         return SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))

@@ -81,7 +81,7 @@ class Overloaded(Exception):
 
 @dataclass(slots=True)
 class Backpressure:
-    """Says when too many conversations wait or are in work, so that Telegram keeps new messages.
+    """Has Telegram keep new messages while too many conversations wait, or while Redis is full.
 
     A webhook is answered with 503 then and polling pauses; Telegram delivers again for 24 hours.
     The ready queue is checked once a second at most.
@@ -89,18 +89,25 @@ class Backpressure:
 
     client: RedisClient
     keys: Keys
+    ballast: Ballast
     max_pending: int = MAX_PENDING
     now: Callable[[], float] = time.monotonic
     _checked_at: float = field(default=float("-inf"), init=False)
     _is_high: bool = field(default=False, init=False)
 
-    async def is_high(self) -> bool:
-        """Return whether more wake-ups than allowed wait or are in work; raise `StoreError`."""
+    async def check(self, message: IncomingMessage) -> None:
+        """Return if a message may be stored; raise `Overloaded` or `StoreError`.
+
+        While Redis is full, only commands may be: the freed ballast is for running turns.
+        """
+        if self.ballast.is_released and _is_message(message):
+            raise StoreFull("intake is closed")
         if self.now() - self._checked_at >= _CHECK_EVERY_S:
             self._checked_at = self.now()
             pending = await self.client.call("XLEN", self.keys.ready_queue)
             self._is_high = pending > self.max_pending
-        return self._is_high
+        if self._is_high:
+            raise Overloaded
 
 
 @dataclass(eq=False)
@@ -110,7 +117,6 @@ class Intake:
     read: Read
     mailbox: Mailbox
     act_immediately: ActImmediately
-    ballast: Ballast
     backpressure: Backpressure
     _running: int = field(default=0, init=False)
 
@@ -140,7 +146,7 @@ class Intake:
             log.warning("update refused", update=update.update_id, reason=type(error).__name__)
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
-                    await self.ballast.release()
+                    await self.backpressure.ballast.release()
             if isinstance(error, StoreFull | Overloaded):
                 raise IntakeClosed from error
             raise (RefusedByStore if isinstance(error, StoreRefused) else NotAccepted) from error
@@ -150,7 +156,7 @@ class Intake:
     async def _take(self, update: Update) -> None:
         match update:
             case IncomingMessage(is_immediate=False):
-                await self._check_open(update)
+                await self.backpressure.check(update)
                 if update.is_group and update.album and update.kind != "command":
                     await self._albums.begin(update)
                 elif await self._store(update) is Outcome.WAITS and not update.is_group:
@@ -167,14 +173,8 @@ class Intake:
             case _:  # buttons, stops, 👎, strangers, names of topics: none waits for a turn
                 if waiting := await self._act(update):
                     if _is_message(waiting):
-                        await self._check_open(waiting)
+                        await self.backpressure.check(waiting)
                     await self._store(waiting)
-
-    async def _check_open(self, message: IncomingMessage) -> None:
-        if self.ballast.is_released and _is_message(message):
-            raise StoreFull("intake is closed")
-        if await self.backpressure.is_high():
-            raise Overloaded
 
     async def _store(self, message: IncomingMessage) -> Outcome:
         """Put a message into its mailbox. If the mailbox is full, drop the message.

@@ -98,26 +98,11 @@ _SOON_S = 1.0
 """How long an answer of an idle worker may wait because "typing" took a permit."""
 
 
-@dataclass(slots=True)
-class TokenBucket:
-    """Permits that come back one at a time, by the virtual scheduling of ITU-T I.371."""
-
-    every_s: float = 1.0  # after how long one permit is free again
-    burst_s: float = 0.0  # how far ahead permits may be taken
-    full_at: float = float("-inf")
-
-    def wait_s(self, now: float, *, spare: int = 0) -> float:
-        """Return the seconds until there is a permit, and `spare` more of them."""
-        free_at = max(self.full_at, now) + spare * self.every_s - self.burst_s
-        return max(0.0, free_at - now)
-
-    def take(self, now: float) -> None:
-        """Take a permit, even one that is still to come."""
-        self.full_at = max(self.full_at, now) + self.every_s
-
-
 class SendRateLimiter:
-    """Permits for sends, edits, deletes and typing of one bot; `per_second` 0 is no limit."""
+    """Permits for sends, edits, deletes and typing of one bot; `per_second` 0 is no limit.
+
+    Those of the whole bot come back one at a time, by the virtual scheduling of ITU-T I.371.
+    """
 
     def __init__(
         self, per_second: int, chats: SendRates, now: Callable[[], float] = time.monotonic
@@ -125,16 +110,18 @@ class SendRateLimiter:
         self._now = now
         self._per_second = per_second
         self.is_on = per_second > 0
-        self._all = TokenBucket()
         self._chats = chats
+        self._every_s = 1.0  # after how long one permit of the bot is free again
+        self._burst_s = 0.0  # how far ahead permits may be taken
+        self._full_at = float("-inf")
         self.share(1)
 
     def share(self, workers: int) -> None:
         """Keep to one of `workers` equal parts of the rate; permits that were taken stay taken."""
         if self.is_on:
             extra = self._per_second // (6 * workers)
-            self._all.every_s = 1 / (self._per_second / workers - extra)
-            self._all.burst_s = extra * self._all.every_s
+            self._every_s = 1 / (self._per_second / workers - extra)
+            self._burst_s = extra * self._every_s
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Take a permit of the chat and one of the whole bot; yield each wait in seconds.
@@ -152,10 +139,10 @@ class SendRateLimiter:
                 raise FloodWait(chat_wait_s)
             if chat_wait_s > _NOTHING_S:
                 yield chat_wait_s
-            bot_wait_s = self._all.wait_s(self._now())
+            bot_wait_s = self._wait_s()
             if bot_wait_s > MAX_WAIT_S:
                 raise FloodWait(bot_wait_s)
-            self._all.take(self._now())
+            self._take()
             if bot_wait_s > _NOTHING_S:
                 yield bot_wait_s
             has_waited = max(chat_wait_s, bot_wait_s) > _NOTHING_S
@@ -171,16 +158,15 @@ class SendRateLimiter:
             return True
         # An answer must still find a permit at once. If all permits are free, it is enough that it
         # finds one soon: a bucket of one of many workers holds a single permit.
-        now = self._now()
-        longest_s = _SOON_S if self._all.full_at <= now else 0
-        if self._all.wait_s(now, spare=1) > longest_s:
+        longest_s = _SOON_S if self._full_at <= self._now() else 0
+        if self._wait_s(spare=1) > longest_s:
             return False
         try:
             is_taken = chat_id is None or await self._chats.take_spare(chat_id)
         except StoreError:
             return False
         if is_taken:
-            self._all.take(self._now())
+            self._take()
         return is_taken
 
     async def take_unless_closed(self, chat_id: int) -> None:
@@ -190,13 +176,23 @@ class SendRateLimiter:
                 permit = await self._chats.take(chat_id, max_wait_ms=None)
                 if not permit.is_taken:
                     raise FloodWait(permit.ban_s)
-            self._all.take(self._now())
+            self._take()
 
     async def close(self, chat_id: int, for_s: float) -> None:
         """Close a chat as long as Telegram bans it: calls during a ban lengthen it."""
         if self.is_on:
             with suppress(StoreError):
                 await self._chats.ban(chat_id, for_s)
+
+    def _wait_s(self, *, spare: int = 0) -> float:
+        """Return the seconds until the bot has a permit, and `spare` more of them."""
+        now = self._now()
+        free_at = max(self._full_at, now) + spare * self._every_s - self._burst_s
+        return max(0.0, free_at - now)
+
+    def _take(self) -> None:
+        """Take a permit of the bot, even one that is still to come."""
+        self._full_at = max(self._full_at, self._now()) + self._every_s
 
 
 async def share_with_workers(

@@ -13,7 +13,7 @@ from bot.telegram.errors import (
     OutcomeUnknown,
     Refused,
 )
-from bot.telegram.intake import Albums, Backpressure, Intake
+from bot.telegram.intake import Albums, Backpressure, Intake, Overloaded
 from bot.telegram.updates import (
     EDIT_MARK,
     AlbumPart,
@@ -65,14 +65,9 @@ class HangingButtons(Buttons):
 
 def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
     stored = store_on(store)
-    backpressure = Backpressure(store, KEYS, MAX_PENDING)
-    return Intake(
-        raw.reader(*allowed).read,
-        Mailbox(stored),
-        (buttons or Buttons()).act,
-        Ballast(stored),
-        backpressure,
-    )
+    backpressure = Backpressure(store, KEYS, Ballast(stored), MAX_PENDING)
+    act = (buttons or Buttons()).act
+    return Intake(raw.reader(*allowed).read, Mailbox(stored), act, backpressure)
 
 
 def store_on(store: RedisClient) -> Store:
@@ -342,7 +337,7 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
 ) -> None:
     store = await RedisClient.open(own_server.url)
     intake = intake_on(store, buttons := Buttons())
-    ballast = intake.ballast
+    ballast = intake.backpressure.ballast
     await ballast.allocate(2**22)
     own_server.ask("CONFIG SET maxmemory 1")
     with pytest.raises(IntakeClosed) as refusal:
@@ -360,19 +355,21 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
     await store.close()
 
 
-async def test_backpressure_is_high_beyond_the_bound_and_ends_when_it_falls(
+async def test_backpressure_begins_beyond_the_bound_and_ends_when_the_queue_is_shorter(
     store: RedisClient,
 ) -> None:
-    clock = [100.0]
-    backpressure = Backpressure(store, KEYS, max_pending=2, now=lambda: clock[0])
+    clock, message = [100.0], raw.inbound(raw.message("Hello"))
+    ballast, now = Ballast(store_on(store)), lambda: clock[0]
+    backpressure = Backpressure(store, KEYS, ballast, max_pending=2, now=now)
     await wake(store, 2)
-    assert await backpressure.is_high() is False
+    await backpressure.check(message)
     await wake(store, 1)
     trips = store.round_trips
-    assert await backpressure.is_high() is False
+    await backpressure.check(message)
     assert store.round_trips == trips, "one check serves a second"
     clock[0] += 1
-    assert await backpressure.is_high() is True
+    with pytest.raises(Overloaded):
+        await backpressure.check(message)
     await store.call("DEL", KEYS.ready_queue)
     clock[0] += 1
-    assert await backpressure.is_high() is False
+    await backpressure.check(message)

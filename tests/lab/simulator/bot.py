@@ -172,10 +172,9 @@ class SimulatedBot:
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         immediate = ImmediateActions(buttons.press, edits.take, memory.mailbox, telegram, {})
-        backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
-        self.intake = Intake(
-            value_of, memory.mailbox, immediate.act, memory.capacity.ballast, backpressure
-        )
+        ballast, now = memory.capacity.ballast, connections.loop.time
+        backpressure = Backpressure(memory.client, memory.keys, ballast, 50, now)
+        self.intake = Intake(value_of, memory.mailbox, immediate.act, backpressure)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until `stopping` is set, then finish or hand over running turns."""
