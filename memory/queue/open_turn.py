@@ -105,6 +105,15 @@ class Lease:
         """Return the fields by which a step names its lease and these versions."""
         return {"token": self.token, "epoch": self.epoch, "erasure": self.erasure}
 
+    def check(self, answer: bytes) -> None:
+        """Return if a step was carried out; raise an error of this file, or `LeaseLost`."""
+        if answer == b"ok":
+            return
+        if answer in (b"again", b"stopped"):
+            raise Interrupted("again" if answer == b"again" else "stopped")
+        refusals = {b"superseded": Superseded, b"erased": QuestionErased}
+        raise refusals.get(answer, LeaseLost)(self.conversation.tag)
+
 
 @dataclass(frozen=True, slots=True)
 class OffRecord:
@@ -206,16 +215,6 @@ class Closing:
             "work": self.work and orjson.loads(self.work),
         }
         return {name: value for name, value in fields.items() if value}
-
-
-def check(answer: bytes, lease: Lease) -> None:
-    """Return if a step was carried out; raise an error of this file, or `LeaseLost`."""
-    if answer == b"ok":
-        return
-    if answer in (b"again", b"stopped"):
-        raise Interrupted("again" if answer == b"again" else "stopped")
-    refusals = {b"superseded": Superseded, b"erased": QuestionErased}
-    raise refusals.get(answer, LeaseLost)(lease.conversation.tag)
 
 
 def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) -> OpenTurn | NoTurn:

@@ -19,7 +19,7 @@ import structlog
 
 from memory.limits.usage import UsageStore
 from memory.message import Message
-from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, begun_turn, check
+from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, begun_turn
 from memory.scopes.log import Cursor, Delta, stored_fields
 from memory.store.client import RedisClient
 from memory.store.commands import Command, ScriptCall
@@ -138,7 +138,7 @@ class TurnStore:
         """Extend the lease; raise `LeaseLost`, or `Interrupted` if the run has to end."""
         asked_at = asyncio.get_running_loop().time()
         [answer] = await self._store.client.pipeline([self._run_step("renew", turn)])
-        check(answer, turn.lease)
+        turn.lease.check(answer)
         turn.run.renewed_at = asked_at
 
     async def write_outbox(
@@ -159,7 +159,7 @@ class TurnStore:
             for call in calls:
                 usage.hold(call)
             raise
-        check(answer, turn.lease)
+        turn.lease.check(answer)
 
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
         """Mark a part as being sent, and the parts before it as sent under these message ids.
@@ -169,13 +169,13 @@ class TurnStore:
         """
         marks = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
         request = {**turn.lease.named, "lease_ms": self._times.lease_ms, **marks}
-        check(await self._store.run("sending", turn.lease.conversation, request), turn.lease)
+        turn.lease.check(await self._store.run("sending", turn.lease.conversation, request))
 
     async def park(self, turn: OpenTurn, pause_ms: int) -> None:
         """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`."""
         turn.run.is_giving_back = True
         request = {**turn.lease.named, "pause_ms": pause_ms}
-        check(await self._give_back(turn.lease, pause_ms, "park", request), turn.lease)
+        turn.lease.check(await self._give_back(turn.lease, pause_ms, "park", request))
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
         """Count a failure with the class of its error; give the lease back unless it is lost."""
@@ -239,7 +239,7 @@ class TurnStore:
         head, *begun = answers[len(noted)]
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
-            check(answer["outcome"].encode(), lease)
+            lease.check(answer["outcome"].encode())
         if noted and "is_known" in answer:  # this process has all that was learned here
             self.learning_due[lease.conversation] = due
         then = begun_turn(lease.conversation, begun[0], asked_at)
