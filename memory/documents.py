@@ -137,13 +137,16 @@ class Document(Field):
         """Erase it if its sender is erased, unless they sent it later."""
         return None if erased.takes_from(self.sender_id, self.added_at) else self
 
-    def _stored(self) -> str:
+    @property
+    def stored(self) -> str:
+        """All attributes as JSON, because a title may have any character."""
         described = asdict(self)
         del described["of_name"]
         return orjson.dumps(described).decode()
 
     @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
+    def read(cls, key: str, stored: str) -> Self:
+        """Read a stored value."""
         known = {each.name for each in fields(cls)}  # another version may have added some
         described = orjson.loads(stored)
         return cls(key, **{name: value for name, value in described.items() if name in known})

@@ -44,11 +44,14 @@ class Kept(Field):
         """The behavior, and its name for the text."""
         return f"{self.behavior}:{self.label}"
 
-    def _stored(self) -> str:
+    @property
+    def stored(self) -> str:
+        """The message and the text; "" without a text."""
         return f"{self.seq}|{self.text}" if self.text else ""
 
     @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
+    def read(cls, key: str, stored: str) -> Self:
+        """Read a stored value."""
         behavior, _, label = key.partition(":")
         seq, _, text = stored.partition("|")
         return cls(behavior, label, int(seq), text)

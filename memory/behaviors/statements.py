@@ -240,7 +240,8 @@ class LearningMode(StoredField):
     without = never_erased
 
     @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
+    def read(cls, _: str, stored: str) -> Self:
+        """Read a stored mode; one of a newer version learns nothing by itself."""
         return cls(next((mode for mode in MODES if mode == stored), "explicit"))
 
 

@@ -18,8 +18,8 @@ class Field:
     A subclass sets `PREFIX` and defines `without`. `KEY` names the attribute that distinguishes
     fields of one kind, "" if there is only one. The other attributes are stored in their order,
     with `|` between them. They are texts, numbers, bools and tuples of words; any other type needs
-    `_stored` and `_read`. Those that an older version has not stored have their defaults. If the
-    attribute that `NEEDS` names is empty, the field is removed.
+    its own `stored` and `read`. Those that an older version has not stored have their defaults. If
+    the attribute that `NEEDS` names is empty, the field is removed.
     """
 
     __slots__ = ()
@@ -50,21 +50,14 @@ class Field:
     @property
     def stored(self) -> str:
         """The stored value; "" if the field is to be removed."""
-        return self._stored()
-
-    @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read a stored value."""
-        return cls._read(key, stored)
-
-    def _stored(self) -> str:
         if self.NEEDS and not getattr(self, self.NEEDS):
             return ""
         values = [getattr(self, name) for name in _types(type(self)) if name != self.KEY]
         return "|".join(map(_text, values)) if values else "1"
 
     @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
+    def read(cls, key: str, stored: str) -> Self:
+        """Read a stored value."""
         types = _types(cls)
         names = [name for name in types if name != cls.KEY]
         values = dict(zip(names, stored.split("|", len(names) - 1), strict=False))
@@ -220,11 +213,14 @@ class ToolWrites(Field):
 
     without = erased_with_message
 
-    def _stored(self) -> str:
+    @property
+    def stored(self) -> str:
+        """The message, and the writes as JSON."""
         return f"{self.seq}|{to_json(self.writes)}"
 
     @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
+    def read(cls, key: str, stored: str) -> Self:
+        """Read a stored value."""
         seq, _, writes = stored.partition("|")
         return cls(key, int(seq), from_json(writes))
 
@@ -259,12 +255,15 @@ class WaitingWrite(Field):
         """Return the answered question without its text, so that a repeat gets the same answer."""
         return replace(self, answer=answer, write=ForgetRecord(0, sender_id=self.write.sender_id))
 
-    def _stored(self) -> str:
+    @property
+    def stored(self) -> str:
+        """The message, when it was asked, the answer, and the write as JSON."""
         write = to_json([replace(self.write, nonce="")])
         return f"{self.seq}|{self.expires_at - _ASKED_BEFORE_S:.0f}|{self.answer}|{write}"
 
     @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
+    def read(cls, key: str, stored: str) -> Self:
+        """Read a stored value."""
         seq, asked_at, answer, writes = stored.split("|", 3)
         (write,) = from_json(writes)
         return cls(key, int(seq), float(asked_at) + _ASKED_BEFORE_S, answer, write)

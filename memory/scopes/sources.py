@@ -82,14 +82,15 @@ def register(kinds: dict[str, type[K]], kind: type[K], mark: str, taken: Collect
     """Add a kind of field or entry under its `mark`; raise `TypeError` if it cannot be kept safely.
 
     It needs a rule for erasures and a mark of its own. An attribute with a name of `taken` would
-    be stored somewhere else, or not at all.
+    be stored somewhere else, or not at all; a property or a class method may take its place.
     """
     here = vars(kind)
     for required in (mark, "without"):
         if required not in here:
             raise TypeError(f"{kind.__name__} does not define `{required}`")
     for name in taken:
-        if name in here or name in here.get("__annotations__", ()):
+        is_other = name in here and not isinstance(here[name], property | classmethod)
+        if is_other or name in here.get("__annotations__", ()):
             raise TypeError(f"{kind.__name__} needs another name for `{name}`, which we use")
     known = kinds.setdefault(here[mark], kind)
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
