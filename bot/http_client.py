@@ -4,6 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
 from functools import cache, partial
 from math import inf
 from typing import Any
@@ -132,11 +133,11 @@ class _Connection:
         return piece
 
 
+@dataclass(eq=False)
 class Body(httpx2.AsyncByteStream):
     """A body. Others go on after every 100 pieces, because a server may send each byte alone."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self.stream = stream
+    stream: httpx2.AsyncByteStream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0

@@ -172,12 +172,8 @@ class AIContextBehaviorManager:
     async def _call(self, hook: str, call_context: CallContext, *arguments: object) -> list[Any]:
         """Call a hook where it is overridden; return the answers, `None` for a failed call."""
         base = getattr(AIContextBehavior, hook)
-        overriding = [
-            each
-            for each in self.behaviors
-            if getattr(type(each), hook) is not base
-            and each.reach.covers(call_context.conversation)
-        ]
+        here = self.within(call_context.conversation)
+        overriding = [each for each in here if getattr(type(each), hook) is not base]
 
         async def guarded(behavior: AIContextBehavior) -> Any:
             try:
