@@ -98,13 +98,13 @@ class ConversationLearner:
         try:
             if noted is not None and not is_asked_for and await self._can_wait(conversation, noted):
                 return LearningRound()
-            return await self._learn_now(conversation, is_asked_for=is_asked_for)
+            return await self._learn_under_lease(conversation, is_asked_for=is_asked_for)
         except Exception:
             if is_asked_for:
                 self.asked_for.add(conversation)
             raise
 
-    async def _learn_now(self, conversation: Scope, *, is_asked_for: bool) -> LearningRound:
+    async def _learn_under_lease(self, conversation: Scope, *, is_asked_for: bool) -> LearningRound:
         """Hold the lease while everything that is due is learned, then move the due time."""
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
@@ -112,10 +112,9 @@ class ConversationLearner:
         finish: list[Command | ScriptCall] = [scripts["unlease"].command(lease, {"token": token})]
         renewing = asyncio.create_task(self._renew(lease, token))
         try:
-            reading = ("ZSCORE", learning, conversation.tag)
-            progress, [noted] = await progress_of(self._scopes, conversation, reading, lease=taking)
-            progress = replace(progress, is_asked_for=is_asked_for)
-            done, due_in_s, failures = await self._learn(progress)
+            progress = await progress_of(self._scopes, conversation, taking)
+            noted, progress = progress.due_at, replace(progress, is_asked_for=is_asked_for)
+            done, due_in_s, failures = await self._learn_round(progress)
             due = time() + due_in_s
             if noted is not None and noted > due + _HARDLY_LATER_S:
                 finish = [("ZADD", learning, "LT", due, conversation.tag), *finish]
@@ -169,7 +168,7 @@ class ConversationLearner:
             with suppress(StoreError):
                 await self._store.scripts["lease"](lease, {"token": token, "ttl_ms": _LEASE_MS})
 
-    async def _learn(
+    async def _learn_round(
         self, progress: Progress
     ) -> tuple[LearningRound, float, Sequence[ModelTrouble]]:
         """Return what was done, in how many seconds more is due, and which models failed."""

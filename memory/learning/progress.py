@@ -15,7 +15,6 @@ from memory.scopes.fields import STATE_LEARNER, Failures, Field, State, StateUnt
 from memory.scopes.log import Delta, message_of, paired, seq_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.store.commands import Command, Reply
 from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 
@@ -43,6 +42,7 @@ class Progress:
     embedded: int  # messages up to this one have vectors, ...
     fingerprint: str  # ... all with this fingerprint
     is_asked_for: bool = False  # somebody looks at what was learned: do not wait for a pause
+    due_at: float | None = None  # the stored due time of the next round (Unix seconds)
 
     def target(self, behavior: LearningBehavior) -> ScopeMemory:
         """Return the scope memory that a behavior writes to."""
@@ -95,9 +95,9 @@ def pause_after(failures: int) -> float:
 
 
 async def progress_of(
-    scopes: Scopes, conversation: Scope, *first: Command, lease: Mapping[str, object] | None = None
-) -> tuple[Progress, Sequence[Reply]]:
-    """Send commands and read a conversation in one round trip; return also the replies to `first`.
+    scopes: Scopes, conversation: Scope, lease: Mapping[str, object] | None = None
+) -> Progress:
+    """Read a conversation, and when it is due, in one round trip.
 
     `lease` has `token` and `lease_ms` if the caller has to hold the lease of the learner. Raise
     `LearnerBusy` if another process holds it.
@@ -105,25 +105,23 @@ async def progress_of(
     The facts are read before the messages, and an erasure takes the messages first. So nothing that
     rests on an erased message is written to the facts, because their version has changed.
     """
-    replies = None
+    due = ("ZSCORE", scopes.store.keys.learning, conversation.tag)
     others = [scope for scope in [conversation.facts_scope] if scope != conversation]
     while True:
         held = scopes.cursor(conversation)
         after = {"after": held.message} if held.message else {}
         request = {"cursor": held.of_records, "max": _MAX_NEW, **after, **(lease or {})}
         reading = scopes.store.call("read_unlearned", conversation, request)
-        *read, unlearned = await scopes.store.client.pipeline(
-            [*first, *map(scopes.reading, others), reading]
+        due_at, *read, unlearned = await scopes.store.client.pipeline(
+            [due, *map(scopes.reading, others), reading]
         )
         if not unlearned:
             raise LearnerBusy(conversation.tag)
-        replies = read[: len(first)] if replies is None else replies
-        answers = zip((*others, conversation), (*read[len(first) :], unlearned[0]), strict=True)
+        answers = zip((*others, conversation), (*read, unlearned[0]), strict=True)
         deltas = {scope: Delta.of(answer) for scope, answer in answers}
         read_scopes = [scopes.join(scope, delta, _MAX_NEW) for scope, delta in deltas.items()]
         if all(each.is_whole for each in read_scopes):
             break
-        first = ()
         for each in read_scopes:
             if not each.is_whole:  # it has its first vectors, or it is too long for one page
                 await scopes.read(each.scope)
@@ -139,7 +137,8 @@ async def progress_of(
         said=() if deltas[conversation].is_off else (*known, *messages),
         embedded=seq_of(last or b"0"),
         fingerprint=fingerprint.decode(),
-    ), replies
+        due_at=due_at,
+    )
 
 
 async def messages_after(scopes: Scopes, progress: Progress, seq: int, count: int) -> list[Message]:
@@ -172,7 +171,7 @@ async def progress_after(
     """
     if await scopes.write_all(writes):
         return replace(progress, now=time())
-    again, _ = await progress_of(scopes, progress.here.scope)
+    again = await progress_of(scopes, progress.here.scope)
     return replace(again, is_asked_for=progress.is_asked_for)
 
 

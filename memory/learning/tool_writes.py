@@ -204,7 +204,7 @@ class ToolWriter:
             for write in wanted:
                 await self._correcting.delete_fact(progress.here.scope, write.record_id)
             if wanted:
-                again, _ = await progress_of(self._scopes, progress.here.scope)
+                again = await progress_of(self._scopes, progress.here.scope)
                 progress = replace(again, is_asked_for=progress.is_asked_for)
             progress = await self._remember(progress, turn)
         asked = progress.here.all(WaitingWrite)

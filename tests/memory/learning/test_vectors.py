@@ -57,7 +57,7 @@ async def say_much(memory: Memory) -> None:
 
 async def embed(memory: Memory, embedder: WordsEmbedder) -> int:
     """Embed the messages without the lease, so that other learners may race."""
-    progress, _ = await progress_of(memory.scopes, HERE)
+    progress = await progress_of(memory.scopes, HERE)
     return await VectorLearner(memory.scopes, embedder).learn_messages(progress)
 
 
@@ -137,7 +137,7 @@ async def test_the_first_learners_of_a_conversation_may_race(memory: Memory) -> 
     """Both have read that there are no vectors yet before one of them stores some."""
     await say(memory, "one", "two")
     other = beside(memory, WordsEmbedder())
-    progress, _ = await progress_of(other.scopes, HERE)
+    progress = await progress_of(other.scopes, HERE)
     assert await embed(memory, WordsEmbedder()) == 2
     assert await VectorLearner(other.scopes, WordsEmbedder()).learn_messages(progress) == 2
     assert await vectors(memory) == all_of(2)
@@ -159,7 +159,7 @@ async def test_processes_with_two_models_replace_each_others_vectors_once(memory
     models = (WordsEmbedder(), WordsEmbedder("larger", dimensions=256))
     learners, learned = [VectorLearner(memory.scopes, each) for each in models], []
     for learner in learners * 3:
-        progress, _ = await progress_of(memory.scopes, HERE)
+        progress = await progress_of(memory.scopes, HERE)
         learned.append(await learner.learn_messages(progress))
     assert learned == [2, 2, 2, 0, 0, 0]
 
