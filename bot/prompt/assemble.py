@@ -175,15 +175,16 @@ class PromptAssembler:
         unclaimed = available - memory_limit - _cost(dialogue)
 
         message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
-        parts = context.user_messages or (context.user_message,)
+        said = context.user_message
+        parts = context.user_messages or (said,)
         words = "\n\n".join(window_text(part, context.speakers, self.zone) for part in parts)
-        words_tokens = min(self._tokens_of(words, context) + _NOTE_TOKENS, message_limit // 2)
+        words_tokens = min(self._tokens_of(words, said) + _NOTE_TOKENS, message_limit // 2)
         pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
         text = self.counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
-        message_tokens = self._tokens_of(text, context) + pictures_tokens + MESSAGE_OVERHEAD
+        message_tokens = self._tokens_of(text, said) + pictures_tokens + MESSAGE_OVERHEAD
 
         idle = max(0, unclaimed - message_tokens - steps_share)
         idle = min(idle, int(available * _IDLE_MEMORY_SHARE) - memory_limit)
@@ -231,10 +232,9 @@ class PromptAssembler:
             if any(message.seq in lines for message in result.messages)
         )
 
-    def _tokens_of(self, text: str, context: AgentContext) -> int:
-        """Count the person's text, unless it is shown as it was stored, with its tokens."""
-        stored = {context.user_message.text: context.user_message.tokens}
-        return stored.get(text) or self.counter.count(text)
+    def _tokens_of(self, text: str, message: Message) -> int:
+        """Count the text of a message, unless it is shown as it was stored, with its tokens."""
+        return (text == message.text and message.tokens) or self.counter.count(text)
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         window, speakers, zone = context.background.window, context.speakers, self.zone

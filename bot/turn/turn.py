@@ -89,7 +89,7 @@ class TurnRunner:
                     answer = self.answerer.stop if is_stopped else self.answerer.answer
                     outbox = await answer(request, history)
                     observe(StepBegan("outbox"))
-                    outbox = await self._stored(opened, request, outbox)
+                    outbox = await self._write_outbox(opened, request, outbox)
                 if outbox.heard:  # words of sounds and photos, for the history
                     request = with_words(request, outbox.heard, self.histories.tokens)
                 return await self._close(opened, outbox, began, request, history)
@@ -100,7 +100,7 @@ class TurnRunner:
                     await self.behaviors.on_suspend(call_context_of(request.last, conversation))
                 raise
 
-    async def _stored(self, opened: OpenTurn, request: Request, outbox: Outbox) -> Outbox:
+    async def _write_outbox(self, opened: OpenTurn, request: Request, outbox: Outbox) -> Outbox:
         """Store a reply with what its turn knows: a new session, what was heard, what it replaces.
 
         If Redis has no room for the bytes of files, sentences are stored in their place. An unread
@@ -153,7 +153,7 @@ class TurnRunner:
         self.observe(StepBegan("commit"))
         messages, closing = list[Message](), Closing()
         if request:
-            messages, closing = self._to_store(request, outbox, delivery)
+            messages, closing = self._to_commit(request, outbox, delivery)
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
         committed = await self.deliverer.guard(delivery.in_doubt, commit)
@@ -169,7 +169,7 @@ class TurnRunner:
         )
         return committed
 
-    def _to_store(
+    def _to_commit(
         self, request: Request, outbox: Outbox, delivery: Delivery
     ) -> tuple[list[Message], Closing]:
         """Return the messages that enter the history, and what else the commit writes.
