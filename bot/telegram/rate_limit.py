@@ -230,7 +230,7 @@ class DraftLimits:
         self._refused_until: dict[tuple[Method, int], float] = {}
         self._closed_until: dict[int, float] = {}
 
-    def takes(self, method: Method, chat_id: int) -> bool:
+    def accepts(self, method: Method, chat_id: int) -> bool:
         """Return false if the chat or the server refused the method recently."""
         keys = (method, _SERVER), (method, chat_id)
         return all(self._refused_until.get(key, 0) <= self._now() for key in keys)

@@ -127,11 +127,11 @@ class TelegramChat(SendListeners):
 
     def takes_rich(self, chat_id: int) -> bool:
         """Return whether rich messages were not refused within the last hour."""
-        return self._limits.takes("sendRichMessage", chat_id)
+        return self._limits.accepts("sendRichMessage", chat_id)
 
     def takes_voice(self, chat_id: int) -> bool:
         """Return whether voice notes were not refused within the last hour."""
-        return self._limits.takes("sendVoice", chat_id)
+        return self._limits.accepts("sendVoice", chat_id)
 
     async def edit(
         self, chat_id: int, message_id: int, part: Part, timeout_s: float = CALL_S
@@ -170,7 +170,7 @@ class TelegramChat(SendListeners):
         A 429 pauses drafts only: it does not close the chat for answers.
         """
         limits, chat_id = self._limits, to.chat_id
-        if not limits.takes("sendMessageDraft", chat_id):
+        if not limits.accepts("sendMessageDraft", chat_id):
             raise Refused("other")
         if not await self.limiter.take_spare(None) or not limits.take(chat_id):
             return False
@@ -195,7 +195,7 @@ class TelegramChat(SendListeners):
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
         """React, unless the chat refused lately; return false if there is no permit to spare."""
-        takes = self._limits.takes("setMessageReaction", chat_id)
+        takes = self._limits.accepts("setMessageReaction", chat_id)
         if not takes or not await self.limiter.take_spare(chat_id):
             return not takes
         try:

@@ -218,7 +218,7 @@ def known(state: KnowledgeBase) -> Mapping[str, object]:
     return {name: value for name, value in fields.items() if _is_known(value)}
 
 
-def shown(state: KnowledgeBase) -> str:
+def known_json(state: KnowledgeBase) -> str:
     """Return the known fields as JSON; "" if nothing is known."""
     fields = known(state)
     return json.dumps(fields, ensure_ascii=False) if fields else ""

@@ -20,9 +20,9 @@ from memory.behaviors.knowledge_base import (
     bounded,
     knowledge_base_model,
     known,
+    known_json,
     merged_domain,
     read,
-    shown,
     updated,
 )
 from memory.behaviors.learning_behavior import (
@@ -115,7 +115,7 @@ class RunningState(LearningBehavior):
         scope_memory = await self._scopes.current(call_context.conversation)
         state = read(self.model, scope_memory.state)
         texts = []
-        if text := shown(state):
+        if text := known_json(state):
             call_context.used["x"] = text
             texts.append(text)
         # The stored messages tell whether a person comes back: a turn that begins again asks again,
@@ -135,7 +135,7 @@ class RunningState(LearningBehavior):
 
     def prompt_input(self, batch: Batch) -> str:
         """Return the present state."""
-        return shown(read(self.model, batch.here.state)) or "(nothing is known yet)"
+        return known_json(read(self.model, batch.here.state)) or "(nothing is known yet)"
 
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
         """Return the new state; raise `PartRejected` for one that would wipe what was learned.

@@ -119,13 +119,13 @@ class UserFacts(LearningBehavior):
         asks_all, found = asks_for_all(question), list[Fact]()
         if len(facts) > _MAX_UNSEARCHED or asks_all:
             found = await self._search(scope_memory, here, question)
-        listed = self._listed(known, found, question) if asks_all else {}
-        call_context.used.update({f"f{id_}": line for id_, line in listed.items()})
+        of_kinds = self._listed(known, found, question) if asks_all else {}
+        call_context.used.update({f"f{id_}": line for id_, line in of_kinds.items()})
         if len(facts) <= _MAX_UNSEARCHED:
             found = facts
         pinned = {fact.id: fact for fact in reversed(facts) if fact.is_pinned}
         first = pinned | {fact.id: fact for fact in found}  # of many pins the newest come first
-        facts = [each for each in first.values() if each.is_pinned or each.id not in listed]
+        facts = [each for each in first.values() if each.is_pinned or each.id not in of_kinds]
         some = facts[:_MAX_SHOWN_TOKENS]  # a line takes a token or more
         lines = {self._line(each, call_context.now): each.id for each in some}
         fitting = self._fitting(lines, _MAX_SHOWN_TOKENS)
@@ -139,8 +139,8 @@ class UserFacts(LearningBehavior):
         fitting.sort(key=lambda line: (lines[line] < 0, abs(lines[line])))
         always = [line for line in fitting if lines[line] in pinned]
         others = [line for line in fitting if lines[line] not in pinned]
-        shown = ((ALWAYS, always), (LISTED, listed.values()), (HEADING, others))
-        return "\n".join(text for heading, few in shown if few for text in (heading, *few))
+        sections = ((ALWAYS, always), (LISTED, of_kinds.values()), (HEADING, others))
+        return "\n".join(text for heading, few in sections if few for text in (heading, *few))
 
     def _listed(
         self, known: Sequence[Fact], found: Sequence[Fact], question: str

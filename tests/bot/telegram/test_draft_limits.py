@@ -10,7 +10,7 @@ ANNA, BEN, GROUP = 1001, 1002, -100
 
 
 def takes_drafts(limits: DraftLimits, chat_id: int) -> bool:
-    return limits.takes("sendMessageDraft", chat_id)
+    return limits.accepts("sendMessageDraft", chat_id)
 
 
 def test_a_private_chat_takes_twenty_calls_in_five_seconds_and_forty_in_thirty() -> None:
@@ -56,7 +56,7 @@ def test_each_method_is_refused_for_itself() -> None:
     limits = DraftLimits(SimulatedClock())
     limits.failed("sendRichMessage", GROUP, Refused("other"))
     limits.failed("sendRichMessage", ANNA, BadToken("404"))
-    assert not any(limits.takes("sendRichMessage", chat) for chat in (ANNA, BEN, GROUP))
+    assert not any(limits.accepts("sendRichMessage", chat) for chat in (ANNA, BEN, GROUP))
     assert takes_drafts(limits, ANNA)
 
 
