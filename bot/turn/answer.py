@@ -136,7 +136,7 @@ class Answerer:
                     answer = _read(step, await step(request, history), request)
                     if isinstance(answer, Outbox):
                         return answer
-                    request = answer
+                    request = answer  # an apology asks about it, too
             return self._failed(request, log.error, LookupError("no step answers"))
         except (LeaseLost, StoreError):
             raise

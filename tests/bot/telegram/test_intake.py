@@ -101,8 +101,7 @@ async def test_a_command_has_a_turn_and_a_topic_a_mailbox_of_its_own(store: Redi
 
 
 async def test_what_a_stranger_writes_is_not_stored(store: RedisClient) -> None:
-    buttons = Buttons()
-    await intake_on(store, buttons, 8).accept(raw.message("Let me in"))
+    await intake_on(store, buttons := Buttons(), 8).accept(raw.message("Let me in"))
     assert [type(each) for each in buttons.pressed] == [Stranger]
     assert await waiting(store) == []
 
@@ -179,8 +178,7 @@ async def test_what_could_not_be_stored_of_an_album_waits_on(store: RedisClient)
 
 
 async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: RedisClient) -> None:
-    buttons = Buttons()
-    intake = intake_on(store, buttons)
+    intake = intake_on(store, buttons := Buttons())
     pressed = {"chat": {"id": 7}, "draft_id": 3, "message_thread_id": 40}
     await intake.accept({"update_id": 2, "stopped_message_generation": pressed}, after_refusal=True)
     await intake.accept(raw.message("/stop") | {"update_id": 4}, after_refusal=True)
@@ -192,8 +190,7 @@ async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: R
 
 @pytest.mark.parametrize("pressed", [{}, {"chat": {"id": 7}}, {"chat": 7, "draft_id": 1}, "?"])
 async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: object) -> None:
-    buttons = Buttons()
-    intake = intake_on(store, buttons)
+    intake = intake_on(store, buttons := Buttons())
     await intake.accept({"update_id": 2, "stopped_message_generation": pressed})
     assert buttons.pressed == []
 
@@ -201,8 +198,7 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
 async def test_a_button_press_is_acted_on_at_once_and_other_talk_is_not_stored(
     store: RedisClient,
 ) -> None:
-    buttons = Buttons()
-    intake = intake_on(store, buttons)
+    intake = intake_on(store, buttons := Buttons())
     await intake.accept(raw.pressed())
     await intake.accept(raw.message("plain talk", chat=raw.GROUP))
     assert buttons.pressed == [raw.press(raw.pressed())]
@@ -224,8 +220,7 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
     store: RedisClient,
 ) -> None:
     await wake(store, MAX_PENDING + 1)
-    buttons = Buttons()
-    intake = intake_on(store, buttons)
+    intake = intake_on(store, buttons := Buttons())
     with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"))
     await intake.accept(raw.pressed())
@@ -246,8 +241,7 @@ async def test_a_reply_to_our_question_passes_no_closed_intake(store: RedisClien
 async def test_after_a_refused_message_only_commands_and_buttons_are_accepted(
     store: RedisClient,
 ) -> None:
-    buttons = Buttons()
-    intake = intake_on(store, buttons)
+    intake = intake_on(store, buttons := Buttons())
     with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"), after_refusal=True)
     await intake.accept(raw.message("/clear") | {"update_id": 2}, after_refusal=True)
@@ -260,8 +254,7 @@ async def test_a_process_accepts_a_bounded_number_of_updates_at_once(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.telegram.intake._MAX_CONCURRENT", 1)
-    buttons = HangingButtons()
-    intake = intake_on(store, buttons)
+    intake = intake_on(store, buttons := HangingButtons())
     hanging = asyncio.create_task(intake.accept(raw.pressed()))
     await buttons.hangs.wait()
     with pytest.raises(NotAccepted):
@@ -317,9 +310,8 @@ async def test_an_update_that_takes_too_long_stays_with_telegram(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.telegram.intake._MAX_ACCEPT_S", 0.01)
-    buttons = HangingButtons()
     with pytest.raises(NotAccepted):
-        await intake_on(store, buttons).accept(raw.pressed())
+        await intake_on(store, buttons := HangingButtons()).accept(raw.pressed())
     assert len(buttons.pressed) == 1
 
 
@@ -359,8 +351,7 @@ async def test_backpressure_begins_beyond_the_bound_and_ends_when_the_queue_is_s
     store: RedisClient,
 ) -> None:
     clock, message = [100.0], raw.inbound(raw.message("Hello"))
-    ballast, now = Ballast(store_on(store)), lambda: clock[0]
-    backpressure = Backpressure(store, KEYS, ballast, max_pending=2, now=now)
+    backpressure = Backpressure(store, KEYS, Ballast(store_on(store)), 2, lambda: clock[0])
     await wake(store, 2)
     await backpressure.check(message)
     await wake(store, 1)

@@ -25,7 +25,7 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 from tests.bot.telegram import raw
-from tests.bot.turn.test_quota import NO_QUOTA, quota_step
+from tests.bot.turn.test_quota import NO_QUOTA, quota_step, request_of
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, read_by, take, texts
 from tests.quiet_chat import QuietChat
 
@@ -268,6 +268,19 @@ async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Me
     revising = Revising(memory)
     assert await revising(RETRY, 9) is None
     assert revising.request.message.text == "old words"
+
+
+async def test_an_apology_asks_about_what_an_earlier_step_has_heard(memory: Memory) -> None:
+    async def hear(given: Request, _: ChatHistory) -> Request:
+        return replace(given, message=replace(given.message, text="Hello"))
+
+    async def fail(_: Request, __: ChatHistory) -> Outbox:
+        raise TimeoutError
+
+    answerer = Answerer([hear, fail], SENTENCES, lambda _: None)
+    history = await ChatHistory.read(memory.histories, HERE)
+    [apology] = (await answerer.answer(request_of("voice", "", 1), history)).parts
+    assert apology.question
 
 
 async def test_a_stopped_retry_does_not_bring_an_erased_question_back(memory: Memory) -> None:
