@@ -16,7 +16,6 @@ from bot.telegram.errors import (
 from bot.telegram.intake import Albums, Backpressure, Intake, Overloaded
 from bot.telegram.updates import (
     EDIT_MARK,
-    AlbumPart,
     IncomingMessage,
     StoppedDraft,
     Stranger,
@@ -121,6 +120,23 @@ def album_photo(update_id: int, caption: str = "", **fields: object) -> dict[str
     return {**update, "update_id": update_id}
 
 
+FIRST = raw.inbound(album_photo(1, "@Ricordo_bot"))
+SECOND = raw.inbound(album_photo(2, "@Ricordo_bot look"))
+
+
+class Keeps:
+    """Keeps the numbers of pictures; the first one only after these failures."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.kept: list[int] = []
+        self._failures = [*failures]
+
+    async def keep(self, message: IncomingMessage) -> None:
+        if message.update_id == 1 and self._failures:
+            raise self._failures.pop()
+        self.kept.append(message.update_id)
+
+
 @pytest.mark.parametrize("mentions_at", [1, 2, 3])
 async def test_pictures_of_an_album_for_us_belong_to_it(
     store: RedisClient, mentions_at: int
@@ -144,37 +160,22 @@ async def test_an_album_that_does_not_address_us_is_stored_nowhere(store: RedisC
     for update_id in (1, 2):
         await intake.accept(album_photo(update_id))
     assert await store.call("KEYS", "*") == []
-    stored: list[IncomingMessage] = []
-
-    async def keep(message: IncomingMessage) -> None:
-        stored.append(message)
-
-    albums = Albums(Mailbox(store_on(store)), keep, held_s=0)
-    part = raw.read(album_photo(1))
-    assert isinstance(part, AlbumPart)
-    await albums.join(part.message)
+    keeps = Keeps()
+    albums = Albums(Mailbox(store_on(store)), keeps.keep, held_s=0)
+    await albums.join(FIRST)
     await asyncio.sleep(0)
-    await albums.begin(raw.inbound(album_photo(2, "@Ricordo_bot look")))
-    assert [each.update_id for each in stored] == [2]
+    await albums.begin(SECOND)
+    assert keeps.kept == [2]
 
 
 async def test_what_could_not_be_stored_of_an_album_waits_on(store: RedisClient) -> None:
-    failures: list[Exception] = [StoreUnavailable("away")]
-    stored: list[int] = []
-
-    async def keep(message: IncomingMessage) -> None:
-        if message.update_id == 1 and failures:
-            raise failures.pop()
-        stored.append(message.update_id)
-
-    albums = Albums(Mailbox(store_on(store)), keep)
-    part, addressed = raw.read(album_photo(1)), raw.inbound(album_photo(2, "@Ricordo_bot look"))
-    assert isinstance(part, AlbumPart)
-    await albums.join(part.message)
+    keeps = Keeps(StoreUnavailable("away"))
+    albums = Albums(Mailbox(store_on(store)), keeps.keep)
+    await albums.join(FIRST)
     with pytest.raises(StoreUnavailable):
-        await albums.begin(addressed)
-    await albums.begin(addressed)  # Telegram delivers it again
-    assert stored == [2, 2, 1]
+        await albums.begin(SECOND)
+    await albums.begin(SECOND)  # Telegram delivers it again
+    assert keeps.kept == [2, 2, 1]
 
 
 async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: RedisClient) -> None:

@@ -70,13 +70,14 @@ def test_a_command_is_read_although_the_chat_and_an_entity_have_news() -> None:
     assert (help_.kind, help_.command) == ("command", "help")
 
 
-def test_an_edit_is_read_although_the_library_refuses_a_field() -> None:
+def test_an_edit_is_read_as_the_new_words_of_a_message_also_with_a_refused_field() -> None:
     def edited(**fields: object) -> dict[str, object]:
         sent = message("Aurora", edit_date=1_700_000_060, **fields)["message"]
         return {"update_id": 5, "edited_message": sent}
 
     whole = inbound(edited())
-    assert whole.kind == "edit"
+    assert (whole.kind, whole.text, whole.message_id) == ("edit", "Aurora", 11)
+    assert (whole.sent_at, whole.edited_at) == (1_700_000_000, 1_700_000_060)
     assert inbound(edited(poll={"id": "1"})) == whole
 
 
@@ -294,24 +295,14 @@ def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str,
         (membership("member", "left"), "membership"),
         (membership("member", "member"), "membership"),
         (membership("left", "member", PRIVATE), "membership"),
+        (message("/ask hi", chat=GROUP, ephemeral_message_id=7), "ephemeral"),
+        (message("/ask hi", chat=GROUP, is_automatic_forward=True), "channel_post"),
+        (message("/ask hi", chat=GROUP, **{"from": OTHER_BOT}), "bot"),
+        (message("hello", **{"from": US}), "bot"),
     ],
 )
 def test_other_updates_are_ignored_by_name(raw: dict[str, object], reason: str) -> None:
     assert ignored({"update_id": 1, **raw}) == reason
-
-
-def test_an_edit_is_read_as_the_new_words_of_a_message() -> None:
-    edited = {"edited_message": message("hello", edit_date=1_700_000_060)["message"]}
-    read = inbound({"update_id": 5, **edited})
-    assert (read.kind, read.text, read.message_id) == ("edit", "hello", 11)
-    assert (read.sent_at, read.edited_at) == (1_700_000_000, 1_700_000_060)
-
-
-def test_messages_of_bots_of_ourselves_and_of_the_groups_channel_are_ignored() -> None:
-    assert ignored(message("@Ricordo_bot hi", chat=GROUP, **{"from": OTHER_BOT})) == "bot"
-    assert ignored(message("hello", **{"from": US})) == "bot"
-    raw = message("@Ricordo_bot", chat=GROUP, sender_chat=CHANNEL, is_automatic_forward=True)
-    assert ignored(raw) == "channel_post"
 
 
 def test_what_people_write_to_a_channel_in_private_is_ignored() -> None:
@@ -319,11 +310,6 @@ def test_what_people_write_to_a_channel_in_private_is_ignored() -> None:
     sent = {"chat": {**GROUP, "is_direct_messages": True}, "direct_messages_topic": {"topic_id": 7}}
     for refused in ({}, {"poll": {"id": "1"}}):
         assert ignored(message("/ask@Ricordo_bot", **sent, **refused)) == "channel_post"
-
-
-def test_a_group_message_that_only_the_bot_sees_is_ignored() -> None:
-    raw = message("@Ricordo_bot hi", chat=GROUP, ephemeral_message_id=7)
-    assert ignored(raw) == "ephemeral"
 
 
 def test_a_message_sent_through_an_inline_bot_has_the_person_as_sender() -> None:

@@ -35,6 +35,7 @@ LOOK = Part("Look", file=PHOTO, instead="Not sent.")
 KNOWN = OutgoingFile("stamp.jpg", file_id="AgAC", kind="photo")
 VOICE = OutgoingFile("answer.ogg", b"OggS", kind="voice")
 ONE, TWO, THREE = Part("one"), Part("two"), Part("three")
+LOST = LeaseLost("c:7:0")
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Marks:
     """Stands for the store: logs all marks, and refuses them from number `refused_from` on."""
 
     refused_from: int = 99
-    refusal: LeaseLost = field(default_factory=lambda: LeaseLost("c:7:0"))
+    refusal: LeaseLost = LOST
     log: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
     async def __call__(self, part: int, sent: tuple[int, ...]) -> None:
@@ -250,23 +251,21 @@ async def test_a_turn_is_parked_while_the_token_is_not_accepted(deliver: Deliver
     assert (deliver.telegram.texts, deliver.pauses) == (["one", "two"], [])
 
 
-@pytest.mark.parametrize("refusal", [Blocked(), Refused("topic_gone"), Refused("entities")])
-async def test_a_reply_ends_at_a_part_that_telegram_will_never_accept(
-    deliver: Delivering, refusal: TelegramError
-) -> None:
-    deliver.telegram.answers = [None, refusal]
-    delivery = await deliver(ONE, TWO, THREE)
-    assert deliver.telegram.texts == ["one", "two"]
-    assert delivery == Delivery("undeliverable", (100,), InDoubt(CHAT))
+UNDELIVERABLE = Delivery("undeliverable", (100,), InDoubt(CHAT))
+UNKNOWN = Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
 
 
-async def test_a_part_without_an_answer_is_not_repeated_the_next_are_sent(
-    deliver: Delivering,
+@pytest.mark.parametrize(
+    ("answer", "delivery"),
+    [(each, UNDELIVERABLE) for each in (Blocked(), Refused("topic_gone"), Refused("entities"))]
+    + [(OutcomeUnknown(), UNKNOWN)],
+)
+async def test_after_a_part_that_is_never_accepted_nothing_is_sent_after_one_in_doubt_the_next_are(
+    deliver: Delivering, answer: TelegramError, delivery: Delivery
 ) -> None:
-    deliver.telegram.answers = [None, OutcomeUnknown()]
-    delivery = await deliver(ONE, TWO, THREE)
-    assert deliver.telegram.texts == ["one", "two", "three"]
-    assert delivery == Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
+    deliver.telegram.answers = [None, answer]
+    assert await deliver(ONE, TWO, THREE) == delivery
+    assert deliver.telegram.texts == ["one", "two", "three"][: 3 if delivery is UNKNOWN else 2]
 
 
 @pytest.mark.parametrize("replaces", [(), (20, 21, 22)])
@@ -347,6 +346,7 @@ async def test_only_a_part_just_sent_is_deleted_if_the_next_mark_is_refused(
     deleted: list[tuple[int, int]],
 ) -> None:
     deliver.telegram.answers = answers
+    deliver.telegram.delete_error = OutcomeUnknown()  # it hides no refusal
     deliver.marks.refused_from = refused_from
     with pytest.raises(LeaseLost):
         await deliver(ONE, TWO, THREE, replaces=replaces)
@@ -369,16 +369,13 @@ async def test_only_our_last_part_is_deleted_if_the_commit_is_refused(
     parts = [ONE, TWO] if begun else [ONE]
     delivery = await deliver(*parts, start=len(begun), sent=begun, replaces=(100,))
     with pytest.raises(LeaseLost):
-        await deliver.deliverer.guard(delivery.in_doubt, _refused)
+        await deliver.deliverer.guard(delivery.in_doubt, refusing())
     assert deliver.telegram.deleted == deleted
 
 
 async def test_a_part_that_another_worker_may_count_as_sent_is_kept(deliver: Delivering) -> None:
-    async def superseded() -> None:
-        raise Superseded("c:7:0")
-
     with pytest.raises(Superseded):
-        await deliver.deliverer.guard(InDoubt(CHAT, 100), superseded)
+        await deliver.deliverer.guard(InDoubt(CHAT, 100), refusing(Superseded("c:7:0")))
     assert deliver.telegram.deleted == []
 
 
@@ -416,13 +413,6 @@ async def test_a_cancelled_step_is_not_repeated(deliver: Delivering) -> None:
     with pytest.raises(asyncio.CancelledError):
         await guarding
     assert tries["step"] == 1
-
-
-async def test_a_failed_deletion_does_not_hide_the_refusal(deliver: Delivering) -> None:
-    deliver.telegram.delete_error = OutcomeUnknown()
-    deliver.marks.refused_from = 1
-    with pytest.raises(LeaseLost):
-        await deliver(ONE, TWO)
 
 
 @pytest.mark.parametrize(
@@ -470,11 +460,11 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_
 
     async def refused() -> None:
         await gate.wait()
-        raise LeaseLost("c:7:0")
+        raise LOST
 
     if where == "delete":
         deliver.telegram.before_delete = gate.wait
-    step = refused if where == "step" else _refused
+    step = refused if where == "step" else refusing()
     guarding = asyncio.create_task(deliver.deliverer.guard(InDoubt(CHAT, 100), step))
     await gate.reached.wait()
     guarding.cancel()
@@ -500,8 +490,13 @@ async def _cancelled_while_sending(
     return delivering
 
 
-async def _refused() -> None:
-    raise LeaseLost("c:7:0")
+def refusing(refusal: LeaseLost = LOST) -> Callable[[], Awaitable[None]]:
+    """Return a step that is refused."""
+
+    async def step() -> None:
+        raise refusal
+
+    return step
 
 
 async def test_a_reply_replaces_the_former_one_in_place_by_plain_parts(deliver: Delivering) -> None:
@@ -528,24 +523,18 @@ async def test_a_former_reply_that_was_edited_is_deleted_only_if_its_question_wa
     deliver: Delivering, refusal: LeaseLost, deleted: list[tuple[int, int]], when: str
 ) -> None:
     """After any other refusal another worker shows its reply in this message."""
-
-    async def refused() -> None:
-        raise refusal
-
-    if when == "before the commit":
-        delivery = await deliver(ONE, replaces=(20,))
-        guarding = deliver.deliverer.guard(delivery.in_doubt, refused)
-        with pytest.raises(type(refusal)):
-            await guarding
-    elif when == "before the next part":
-        deliver.marks.refused_from, deliver.marks.refusal = 1, refusal
-        with pytest.raises(type(refusal)):
-            await deliver(ONE, TWO, replaces=(20, 21))
-    else:
-        deliver.marks.refused_from, deliver.marks.refusal = 1, refusal
+    deliver.marks.refused_from, deliver.marks.refusal = 1, refusal
+    if when == "during the edit":
         delivering = await _cancelled_while_sending(deliver, ONE, replaces=(20,))
         with pytest.raises(asyncio.CancelledError):
             await delivering
+    elif when == "before the commit":
+        delivery = await deliver(ONE, replaces=(20,))
+        with pytest.raises(type(refusal)):
+            await deliver.deliverer.guard(delivery.in_doubt, refusing(refusal))
+    else:
+        with pytest.raises(type(refusal)):
+            await deliver(ONE, TWO, replaces=(20, 21))
     assert deliver.telegram.deleted == deleted
 
 

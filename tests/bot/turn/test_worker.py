@@ -151,17 +151,18 @@ async def no_give_up(_opened: OpenTurn) -> Outbox:
     raise NotImplementedError
 
 
-class SlowAtTheEnd(AIContextBehavior):
-    """Takes so long to save that the lease would be renewed in the meantime."""
+class Saving(AIContextBehavior):
+    """With a queue it takes so long that the lease would be renewed in the meantime."""
 
-    def __init__(self, ready_queue: WatchedReadyQueue) -> None:
-        self._ready_queue = ready_queue
+    def __init__(self, slow: WatchedReadyQueue | None = None) -> None:
+        self._slow = slow
         self.saved = 0
 
     async def on_suspend(self, call_context: CallContext) -> None:
         del call_context
-        enough = self._ready_queue.renewals + 2
-        await self._ready_queue.until(lambda: self._ready_queue.renewals >= enough)
+        if slow := self._slow:
+            enough = slow.renewals + 2
+            await slow.until(lambda: slow.renewals >= enough)
         self.saved += 1
 
 
@@ -197,6 +198,11 @@ class Rig:
                 yield
         finally:
             await self.worker.stop(grace_s=0)
+
+    async def work(self, *updates: int) -> None:
+        """Let the worker work on these updates until it acknowledges a wake-up."""
+        async with self.working(*updates):
+            await self.until_acknowledged(1)
 
     async def until_acknowledged(self, wake_ups: int) -> None:
         await self.ready_queue.until(lambda: len(self.ready_queue.acknowledged) >= wake_ups)
@@ -363,8 +369,7 @@ async def test_a_wake_up_is_renewed_during_many_turns_that_are_short(rig: Rig) -
         return await rig.runner.close(turn)
 
     rig.runner.script = [brief]
-    async with rig.working(1):
-        await rig.until_acknowledged(1)
+    await rig.work(1)
     assert rig.ready_queue.acknowledged[0].deliveries == 1
 
 
@@ -377,8 +382,7 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
         return await rig.runner.close(turn)
 
     rig.runner.script = [refused]
-    async with rig.working(1):
-        await rig.until_acknowledged(1)
+    await rig.work(1)
     first, second = rig.runner.turns
     assert (first.lease.erasure, second.lease.erasure) == ("0", "1")
     assert (second.attempts, await texts(rig.memory)) == (1, ["text 1", "yes"])
@@ -386,14 +390,13 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
 
 
 async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Rig) -> None:
-    slow, learning, steps = SlowAtTheEnd(rig.ready_queue), list[Scope](), list[Event]()
+    slow, learning, steps = Saving(rig.ready_queue), list[Scope](), list[Event]()
     turn = answering(rig, say_yes, QuietChat(), slow, steps.append)
     turn.learn = learning.append
     rig.runner.script = [turn.run]
     with capture_logs() as log:
-        async with rig.working():
-            await say_hello(rig)
-            await rig.until_acknowledged(1)
+        await say_hello(rig)
+        await rig.work()
     assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
     assert [line["event"] for line in log] == ["turn closed"]
     ended = [type(step) for step in steps if not isinstance(step, StepBegan)]
@@ -404,12 +407,11 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Ri
 
 async def test_a_parked_turn_ends_with_its_hooks_and_leaves_no_wake_up(rig: Rig) -> None:
     """Renewals that come too late for its lease end neither the turn nor its behaviors' hooks."""
-    slow = SlowAtTheEnd(rig.ready_queue)
+    slow = Saving(rig.ready_queue)
     rig.runner.script = [answering(rig, say_yes, flooded(), slow).run]
     with capture_logs() as log:
-        async with rig.working():
-            await say_hello(rig)
-            await rig.until_acknowledged(1)
+        await say_hello(rig)
+        await rig.work()
     assert (slow.saved, [line["event"] for line in log]) == (1, ["turn parked"])
     assert (await rig.wake_ups(), await rig.waiting(), await rig.is_held()) == (0, 1, False)
 
@@ -428,8 +430,7 @@ async def test_a_late_answer_to_a_commit_loses_no_lease(valkey: str, tokens: Tok
     client = await SlowToAnswerCommits.open(valkey)
     rig = Rig(Memory(client, 42, tokens, None, OPTIONS))
     with capture_logs() as log:
-        async with rig.working(1):
-            await rig.until_acknowledged(1)
+        await rig.work(1)
     assert (await texts(rig.memory), log) == (["text 1", "yes"], [])
     await client.close()
 
@@ -542,8 +543,7 @@ async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
         return await read(max_wake_ups, block_ms)
 
     monkeypatch.setattr(rig.ready_queue, "read", fail_first)
-    async with rig.working(1):
-        await rig.until_acknowledged(1)
+    await rig.work(1)
     assert failures == []
 
 
@@ -645,15 +645,6 @@ class ShownAnswer:
         raise AssertionError
 
 
-class CountsSuspensions(AIContextBehavior):
-    def __init__(self) -> None:
-        self.suspended = 0
-
-    async def on_suspend(self, call_context: CallContext) -> None:
-        del call_context
-        self.suspended += 1
-
-
 def flooded() -> QuietChat:
     chat = QuietChat()
     chat.fails["send"] = FloodWait(60)
@@ -675,11 +666,11 @@ async def lose_the_store(request: Request, _history: ChatHistory) -> Outbox:
 async def test_behaviors_are_suspended_when_a_turn_fails_or_is_parked_here(
     rig: Rig, step: AnswerStep, error: type[Exception], suspended: int
 ) -> None:
-    behavior = CountsSuspensions()
+    behavior = Saving()
     await say_hello(rig)
     with pytest.raises(error):
         await answering(rig, step, flooded(), behavior).run(await take(rig.memory))
-    assert behavior.suspended == suspended
+    assert behavior.saved == suspended
 
 
 def answering(
@@ -765,7 +756,6 @@ async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_asking_th
     await rig.memory.mailbox.stop(HERE, 2, ANN)
     await rig.memory.client.call("DEL", rig.memory.keys.scope(HERE).lease)
     rig.runner.script = [answering(rig, step, chat).run]
-    async with rig.working():
-        await rig.until_acknowledged(1)
+    await rig.work()
     assert [part.text for _, part in chat.sent] == [BEFORE]
     assert not step.begun.is_set()

@@ -145,11 +145,8 @@ async def test_silence_is_sent(settings_of: SettingsOf, model_api: ModelApiServe
     assert (row.verdict, row.seen) == ("ok", "ears listens")
     asked = model_api.log.calls[-1].request
     assert isinstance(asked, TranscriptionRequest)
-    assert (asked.file_name, asked.mime_type, len(asked.sound)) == (
-        "voice.wav",
-        "audio/wav",
-        32_044,
-    )
+    sound = asked.file_name, asked.mime_type, len(asked.sound)
+    assert sound == ("voice.wav", "audio/wav", 32_044)
 
 
 async def test_a_bot_that_cannot_listen_is_no_failure(
