@@ -43,8 +43,8 @@ ACCESS_PARTS = ("admitted", "refused")
 
 META_LEFT_OUT = (
     *(b"wake_up", b"committed", b"committed_exchange", b"committed_first", b"closed"),
-    *(b"off_record", b"off_record_said", b"off_record_ended", b"lexical_only", b"look"),
-    *(b"stopped_by", b"met:", b"sent:", b"newest:"),
+    *(b"off_record", b"off_record_said", b"off_record_ended", b"lexical_only"),
+    *(b"look", b"look_at", b"stopped_by", b"stopped_at", b"met:", b"sent:", b"newest:"),
 )
 """Fields of `meta` that no file holds: about running turns, sessions, and what intake counts.
 

@@ -7,7 +7,8 @@
 -- Answers 'stopped'; 'waits' if no worker has the lease; 'answered' if the reply is stored; 'not_yours'; 'nothing'.
 -- A repeated stop changes nothing, and gets 'waits' as long as that is so, else 'answered'.
 local request = cjson.decode(ARGV[1])
-if tonumber(redis.call('HGET', META, 'stopped_by') or '-inf') >= request.update_id then
+local newest, newest_at = unpack(redis.call('HMGET', META, 'stopped_by', 'stopped_at'))
+if tonumber(newest or '-inf') >= request.update_id and not is_long_ago(newest_at) then
   -- The process that was to wake the conversation up may be dead.
   local waits = redis.call('HEXISTS', TURN, 'stopped') == 1 and redis.call('EXISTS', LEASE) == 0
   return waits and 'waits' or 'answered'
@@ -28,7 +29,7 @@ if not is_open then
   if redis.call('HGET', META, 'wake_up') == NO_LEASE then redis.call('HDEL', META, 'wake_up') end
 end
 redis.call('HSET', TURN, 'stopped', 1)
-redis.call('HSET', META, 'stopped_by', whole(request.update_id))
+redis.call('HSET', META, 'stopped_by', whole(request.update_id), 'stopped_at', whole(now_ms()))
 if redis.call('EXISTS', LEASE) == 0 then return 'waits' end
 signal()
 return 'stopped'

@@ -196,6 +196,16 @@ async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memo
     assert await put(memory, 15) == Outcome.DROPPED
 
 
+async def test_an_erasure_counts_although_one_from_long_ago_has_a_higher_id(memory: Memory) -> None:
+    """After a week without updates, Telegram numbers on from a random id."""
+    for conversation, cuts in ((HERE, ("cut_update", 99, "cut_at", 1)), (GROUP, ("cut:7", "99|1"))):
+        await memory.client.call("HSET", memory.keys.scope(conversation).meta, *cuts)
+        await put(memory, 9, conversation)
+    await clear(memory, 10)
+    await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
+    assert [await put(memory, 8, each) for each in (HERE, GROUP)] == [Outcome.DROPPED] * 2
+
+
 async def test_only_late_messages_of_the_forgotten_are_dropped_in_a_group(memory: Memory) -> None:
     await put(memory, 1, GROUP)
     await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))

@@ -155,6 +155,10 @@ async def test_a_clear_erases_letters_that_were_sent_before_it_and_counts_their_
         *((GROUP.tag, "2", "ValueError"), (HERE.tag, "11", "ValueError"))
     ]
     assert b"text 9" not in await everything_stored(valkey)
+    # One that has waited for days is older, whatever its id: these begin again after a silent week.
+    letters = memory.keys.scope(HERE).dead_letters
+    await memory.client.call("HSET", letters, 11, f"1|ValueError|{ANN}")
+    assert (await clear(memory, 10)).waiting == 1
 
 
 async def test_forgetting_a_person_erases_only_their_letters(memory: Memory, valkey: str) -> None:

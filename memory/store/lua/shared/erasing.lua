@@ -55,7 +55,7 @@ end
 local function drop_letters(last_update, sender)
   local dropped = 0
   for _, letter in ipairs(dead_letters()) do
-    local is_old = last_update == '+inf' or tonumber(letter.id) <= tonumber(last_update)
+    local is_old = last_update == '+inf' or tonumber(letter.id) <= tonumber(last_update) or is_long_ago(letter.at)
     if is_old and (not sender or sender == letter.sender) then
       dropped = dropped + #drop_letter(letter.id)
     end
@@ -105,8 +105,8 @@ local function wipe(last_update, kept, gone)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
   expiry = nil
-  local before = redis.call('HGET', META, 'cut_update')
-  if last_update ~= '+inf' and tonumber(last_update) > tonumber(before or '-inf') then
+  local before, cut_at = unpack(redis.call('HMGET', META, 'cut_update', 'cut_at'))
+  if last_update ~= '+inf' and (tonumber(last_update) > tonumber(before or '-inf') or is_long_ago(cut_at)) then
     redis.call('HSET', META, 'cut_update', last_update, 'cut_at', whole(now_ms()))
   end
   return {messages, vectors, waiting, redis.call('ZCARD', MAILBOX), records}

@@ -213,9 +213,13 @@ local function drop_letter(id)
   return members
 end
 
+-- After a week without updates Telegram numbers on from a random id. So the id of an update from long ago, more than two
+-- days, says nothing about the order. Without a time it is from long ago.
+local function is_long_ago(at) return now_ms() - (at or 0) > 172800000 end
+
 -- Notes that a person's updates up to this one are forgotten here. An older update changes nothing.
 local function cut_person(person, update)
-  local before = string.match(redis.call('HGET', META, 'cut:' .. person) or '', '^(%d+)|')
-  if tonumber(update) <= tonumber(before or '-inf') then return end
+  local before, at = string.match(redis.call('HGET', META, 'cut:' .. person) or '', '^(%d+)|(%d+)$')
+  if tonumber(update) <= tonumber(before or '-inf') and not is_long_ago(at) then return end
   redis.call('HSET', META, 'cut:' .. person, update .. '|' .. whole(now_ms()))
 end

@@ -40,13 +40,20 @@ async def test_the_permission_for_one_conversation_lasts_an_hour(
     assert (await look.until(HERE), await look.allowed()) == (0, [])
 
 
-async def test_what_is_taken_back_is_over_whatever_is_pressed_again(look: OperatorLook) -> None:
+async def test_what_is_taken_back_is_over_whatever_is_pressed_again(
+    memory: Memory, look: OperatorLook
+) -> None:
     await look.allow(HERE, 1)
     await look.end(HERE, 2)
     assert (await look.until(HERE), await look.allowed()) == (0, [])
     await look.allow(HERE, 1)
     assert (await look.until(HERE), await look.allowed()) == (0, [])
     await look.allow(HERE, 3)
+    assert await look.until(HERE) > 0
+    await look.end(HERE, 4)
+    # After a week without updates they have other numbers.
+    await memory.client.call("HINCRBY", memory.keys.scope(HERE).meta, "look_at", -8 * 86_400_000)
+    await look.allow(HERE, 1)
     assert await look.until(HERE) > 0
 
 
