@@ -40,8 +40,8 @@ _SAYING = 0.8
 _MAX_FAILURES = 3
 """Errors of the code of a kind in one process, a minute apart."""
 _PAUSE_S = 60.0
-_UNKNOWN_PAUSE_S = 86_400.0
-"""Items of a feature that is off wait."""
+_MAX_UNKNOWN_PAUSE_S = 86_400.0
+"""The longest pause of an item whose feature is off, or is only in a newer release."""
 _DOUBT_S = 10.0
 """When an item is sent again whose request Telegram did not answer."""
 _GRACE_S = 2.0
@@ -116,7 +116,9 @@ class WorkLoop:
         works = ((feature, work) for feature in self.features for work in feature.work)
         found = [each for each in works if each[1].kind == item.kind]
         if not found or not self.serves(item.person, item.chat_id):
-            await self.items.postpone(taken, _PAUSE_S if found else _UNKNOWN_PAUSE_S)
+            # Another worker may know its kind already, so the pauses begin short.
+            late_s = 0 if found else self.items.now() - item.due
+            await self.items.postpone(taken, min(max(_PAUSE_S, late_s), _MAX_UNKNOWN_PAUSE_S))
             return
         feature, work = found[0]
         next_due = self._next_due(item)
