@@ -260,19 +260,14 @@ trace_of_update: ContextVar[Callable[[], str]] = ContextVar("trace_of_update", d
 Passed by context, because intake knows no observers. Only a message that is stored asks for it.
 """
 
-_DEFAULTS = [field.default for field in fields(IncomingMessage)]
-
 
 def to_bytes(message: IncomingMessage) -> bytes:
     """Pack a message for the mailbox: a JSON array of its fields in their order.
 
     New fields are only added at the end, with a default: messages may wait during a deploy. What
-    has its default at the end is left out.
+    has its default at the end is left out, also within a field: an older release reads the rest.
     """
-    values = _fields(message)
-    while values[-1] == _DEFAULTS[len(values) - 1]:
-        values.pop()
-    return stamped(orjson.dumps(values, _fields, orjson.OPT_PASSTHROUGH_DATACLASS))
+    return stamped(orjson.dumps(message, _fields, orjson.OPT_PASSTHROUGH_DATACLASS))
 
 
 def from_bytes(packed: bytes) -> IncomingMessage:
@@ -301,7 +296,10 @@ def readable(packed: bytes) -> IncomingMessage | None:
 
 
 def _fields(value: Any) -> list[object]:
-    return [getattr(value, name) for name in value.__match_args__]
+    values, defaults = [getattr(value, name) for name in value.__match_args__], fields(value)
+    while values[-1] == defaults[len(values) - 1].default:
+        values.pop()
+    return values
 
 
 _MAX_NAME_CHARS = 64

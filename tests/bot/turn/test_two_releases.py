@@ -7,11 +7,12 @@ from structlog.testing import capture_logs
 
 from bot.telegram.chat import Destination
 from bot.telegram.edits import edited_entry
-from bot.telegram.updates import from_bytes, to_bytes
+from bot.telegram.updates import Replaced, Sender, from_bytes, to_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.worker import TurnWorker
 from memory.memory import Memory
+from memory.message import Message
 from memory.queue import open_turn
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, NewerValue, NoTurn, OpenTurn
@@ -83,3 +84,13 @@ def test_a_newer_release_reads_what_was_stored_before_and_an_older_one_refuses_t
     edit = replace(HELLO, kind="edit", text="hullo", edited_at=HELLO.sent_at + 1)
     assert edited_entry(edit, later) is None
     assert edited_entry(edit, packed)
+
+
+def test_what_says_nothing_is_left_out_of_each_field_so_that_an_older_release_reads_it() -> None:
+    """Before the fix a new field of a message made each question that is asked again unreadable."""
+    plain = replace(raw.inbound(raw.message("hi")), sender=Sender(7, "Ann"))
+    asked = replace(plain, replaced=Replaced((Message(3, 2, "user", "hi", 1.0),), (20,), (3,)))
+    packed = to_bytes(asked)
+    assert from_bytes(packed) == asked
+    assert b'[7,"Ann"]' in packed
+    assert b'[[[3,2,"user","hi",1.0]],[20],[3]]' in packed
