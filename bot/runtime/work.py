@@ -153,8 +153,7 @@ class WorkLoop:
             log.warning("work in doubt")
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
-        is_gone = delivery.outcome == "undeliverable"
-        close = partial(self.items.close, taken, 0 if is_gone else next_due)
+        close = partial(self.items.close, taken, 0 if delivery.is_gone else next_due)
         await self.deliverer.guard(delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 

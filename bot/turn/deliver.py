@@ -108,12 +108,13 @@ class Delivery:
     """How a delivery ended.
 
     `unknown`: Telegram did not answer for a part, and the part was not sent again. `undeliverable`:
-    the person or the chat is gone, or Telegram will never take the reply.
+    the person or the chat is gone (`is_gone`), or Telegram will never take the reply.
     """
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
     sent: tuple[int, ...]  # ids of the messages in the chat
     in_doubt: InDoubt
+    is_gone: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -148,8 +149,7 @@ class Deliverer:
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, first = outbox.to, InDoubt(outbox.to.chat_id), start
         formers = () if outbox.is_below else outbox.replaces
-        is_rich = outbox.rich_parts > 0 and not formers
-        if start == 0 and is_rich and self.chat.takes_rich(to.chat_id):
+        if start == 0 and outbox.rich_parts and not formers and self.chat.takes_rich(to.chat_id):
             rich = Part(rich_markdown(outbox.said), is_rich=True)
             try:
                 sent_id, to = await self._send(to, rich, partial(mark, 0, sent))
@@ -171,7 +171,8 @@ class Deliverer:
                 sent_id, to = await self._send(to, part, marking, former, requesting)
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
-                return Delivery("undeliverable", sent, InDoubt(to.chat_id))
+                is_gone = isinstance(error, Blocked)
+                return Delivery("undeliverable", sent, InDoubt(to.chat_id), is_gone)
             except OutcomeUnknown as error:
                 log.warning("delivery unknown", part=number, reason=str(error))
                 outcome, in_doubt = "unknown", InDoubt(to.chat_id)

@@ -100,8 +100,7 @@ class RevisionStep:
         question = found[0]
         is_of_then = abs(question.sent_at - edit.sent_at) < MAX_DIFFERENCE_S
         edited = with_edit(question, edit, found)
-        is_own = question.sender_id == edit.sender.id
-        if not is_own or not is_of_then or edited.text == question.text:
+        if question.sender_id != edit.sender.id or not is_of_then or edited.text == question.text:
             return _nothing_said(request)
         is_due = _is_answered_again(question, edit, history)
         if is_due and not await self.quota.answer(request, history):

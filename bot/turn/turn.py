@@ -179,7 +179,7 @@ class TurnRunner:
         closing = Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
         if not request.uses_memory:
             closing = Closing(outbox.ends_session, uses_memory=False)
-        elif request.last.is_task and delivery.outcome == "undeliverable":
+        elif request.last.is_task and delivery.is_gone:
             # A task ends with its chat, like other due work: nobody would see its answer.
             id_, _ = due_task(request.last.update_id, time.time())
             task = WorkItem(request.last.sender.id, "", id=id_)

@@ -17,7 +17,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Destination
-from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
+from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Refused, TelegramError
 from bot.telegram.updates import from_bytes
 from bot.turn.deliver import Deliverer
 from bot.turn.observers import Event, PartSent
@@ -51,7 +51,7 @@ class ScriptedChat(QuietChat):
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         error = self.errors.pop(0) if self.errors else None
-        if isinstance(error, FloodWait | Unreachable | Blocked):  # these were not sent
+        if error and not isinstance(error, OutcomeUnknown):  # it was not sent
             raise error
         message_id = await super().send(to, part, timeout_s)
         self.asked.set()
@@ -239,20 +239,21 @@ async def test_what_was_cleared_or_cancelled_while_it_was_sent_is_deleted(memory
 
 
 async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
-    """A flood: later. Blocked: erased, also if it would repeat."""
-    errors: list[TelegramError | None] = [FloodWait(3), None, Blocked(), FloodWait(600)]
-    chat = ScriptedChat(errors)
-    for number, left in enumerate((0, 0, 1)):
-        one = replace(reminder(str(number), due=time.time() - 1), rule="0 9 * * *" * (number == 1))
+    """A flood: later. Blocked: erased, also if it would repeat. Refused: at its next time."""
+    chat = ScriptedChat([FloodWait(3), None, Blocked(), Refused("topic_gone"), FloodWait(600)])
+    for number, (rule, left) in enumerate([("", 0), ("0 9 * * *", 0), ("0 9 * * *", 1), ("", 1)]):
+        one = replace(reminder(str(number), due=time.time() - 1), rule=rule)
         await store(memory, one, update_id=number + 1)
         await work(worker(memory, chat))
         assert len(await memory.work.list_open(HERE)) == left
+        if number == 2:
+            await memory.work.cancel(HERE, one.id)
     assert chat.texts == ["⏰ 0"]
     [waiting] = await memory.work.list_open(HERE)
     assert waiting.sends == 0
     await let_the_lease_end(memory, waiting.id)
     await work(worker(memory, chat))
-    assert chat.texts[1:] == ["⏰ 2"]
+    assert chat.texts[1:] == ["⏰ 3"]
 
 
 async def test_without_an_answer_of_telegram_it_is_sent_once_more_and_says_so(

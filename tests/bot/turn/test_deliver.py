@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -207,7 +207,7 @@ PLAIN = ["$$x^2$$", "one", "two", "three"]
         ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), InDoubt(CHAT, 101))),
         ([Refused("other")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
         ([BadToken("404")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
-        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), InDoubt(CHAT))),
+        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), InDoubt(CHAT), is_gone=True)),
         (
             [OutcomeUnknown("?")],
             ["$$x^2$$", "three"],
@@ -251,14 +251,17 @@ async def test_a_turn_is_parked_while_the_token_is_not_accepted(deliver: Deliver
     assert (deliver.telegram.texts, deliver.pauses) == (["one", "two"], [])
 
 
-UNDELIVERABLE = Delivery("undeliverable", (100,), InDoubt(CHAT))
+REFUSED = Delivery("undeliverable", (100,), InDoubt(CHAT))
 UNKNOWN = Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
 
 
 @pytest.mark.parametrize(
     ("answer", "delivery"),
-    [(each, UNDELIVERABLE) for each in (Blocked(), Refused("topic_gone"), Refused("entities"))]
-    + [(OutcomeUnknown(), UNKNOWN)],
+    [
+        (Blocked(), replace(REFUSED, is_gone=True)),
+        *((Refused(reason), REFUSED) for reason in ("topic_gone", "entities")),
+        (OutcomeUnknown(), UNKNOWN),
+    ],
 )
 async def test_after_a_part_that_is_never_accepted_nothing_is_sent_after_one_in_doubt_the_next_are(
     deliver: Delivering, answer: TelegramError, delivery: Delivery
