@@ -35,7 +35,7 @@ from bot.reply.parts import Part, well_formed
 from bot.telegram.bot_api import BotIdentity, MenuScope
 from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.connection import Backoff, TelegramHealth
-from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, RefusedByStore
+from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, UpdateRefused
 from bot.telegram.intake import Accept, RawUpdate
 from bot.telegram.telegram import SetupPlan
 from config.settings import Settings
@@ -225,7 +225,7 @@ class PageTelegram(SendListeners):
             try:
                 await accept(update, after_refusal=is_closed)
                 self.updates.pop(number, None)
-            except (IntakeClosed, RefusedByStore) as error:
+            except (IntakeClosed, UpdateRefused) as error:
                 refusal = error if isinstance(error, IntakeClosed) else refusal or error
         if refusal is not None:
             raise refusal

@@ -14,7 +14,7 @@
     ├── UnreadableUpdate          it is not as the Bot API describes it: it is skipped
     └── NotAccepted               it could not be stored: Telegram keeps it and delivers it again
         ├── IntakeClosed          messages must wait, commands and buttons are still accepted
-        └── RefusedByStore        the store will never take it as it is, unless somebody mends a key
+        └── UpdateRefused         it alone cannot be taken, unless somebody mends a key or our code
 
 Texts hold only fixed words: never a token, an address or text of a person. `WebhookTaken` names the
 host of a webhook, because the path may be a secret. Telegram's answers and httpx2's errors are
@@ -159,8 +159,8 @@ class IntakeClosed(NotAccepted):
     """Raised when no more messages are accepted; commands and buttons may still be."""
 
 
-class RefusedByStore(NotAccepted):
-    """Raised when the store refuses an update; it may take those of other conversations."""
+class UpdateRefused(NotAccepted):
+    """Raised when the store or our code fails with an update; those of others may be taken."""
 
 
 def lost(error: Exception) -> TelegramError:

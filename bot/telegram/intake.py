@@ -22,9 +22,9 @@ from bot.telegram.errors import (
     DECLINED,
     IntakeClosed,
     NotAccepted,
-    RefusedByStore,
     TelegramError,
     UnreadableUpdate,
+    UpdateRefused,
 )
 from bot.telegram.updates import (
     ALONE,
@@ -149,7 +149,10 @@ class Intake:
                     await self.backpressure.ballast.release()
             if isinstance(error, StoreFull | Overloaded):
                 raise IntakeClosed from error
-            raise (RefusedByStore if isinstance(error, StoreRefused) else NotAccepted) from error
+            raise (UpdateRefused if isinstance(error, StoreRefused) else NotAccepted) from error
+        except Exception as error:  # the outer fence: a mistake of ours holds up no other update
+            log.exception("update failed", update=update.update_id)
+            raise UpdateRefused from error
         finally:
             self._running -= 1
 

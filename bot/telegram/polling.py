@@ -24,8 +24,8 @@ from bot.telegram.errors import (
     NotAccepted,
     OutcomeUnknown,
     Refused,
-    RefusedByStore,
     TelegramError,
+    UpdateRefused,
     WebhookTaken,
 )
 from bot.telegram.intake import Accept, RawUpdate
@@ -118,7 +118,7 @@ class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
     While intake is closed to messages, commands and button presses of the same poll (at most 100
-    updates) are still handed on. An update that the store refuses again and again is dropped if
+    updates) are still handed on. An update that is refused alone, again and again, is dropped if
     later ones were accepted meanwhile.
     """
 
@@ -175,8 +175,8 @@ class Poller:
 
         A button press may have to wait until a turn has stored its message. The next update does
         not wait for it, but the next poll does. The offset stays at the first refused update. Those
-        accepted behind it come again with the next poll, and are skipped then. Raise another
-        failure if there is one, else the first refusal.
+        accepted behind it come again with the next poll, and are skipped then. Raise the first
+        failure.
         """
         handed: dict[int, asyncio.Task[None] | None] = {}
         is_closed = False
@@ -192,7 +192,7 @@ class Poller:
                     await asyncio.wait([handing])
                     failure = handing.exception()
                     is_closed = is_closed or isinstance(failure, IntakeClosed)
-                    if failure and not isinstance(failure, IntakeClosed | RefusedByStore):
+                    if failure and not isinstance(failure, IntakeClosed | UpdateRefused):
                         break  # each further try could take as long as intake waits for Redis
             await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
         finally:
@@ -204,15 +204,13 @@ class Poller:
         refusal: BaseException | None = None
         for update_id, done in handed.items():
             failure = done.exception() if done else None
-            if isinstance(failure, RefusedByStore):
+            if isinstance(failure, UpdateRefused):
                 self._refusals[update_id] += 1
             if failure is None and refusal is None:
                 self._offset = update_id + 1
             elif failure is None:
                 self._accepted_ahead.add(update_id)
-            is_refused = isinstance(failure, IntakeClosed | RefusedByStore)
-            if refusal is None or (failure and not is_refused):
-                refusal = failure  # another failure is raised instead, because `run` logs it
+            refusal = refusal or failure
         if refusal is not None:
             self._drop_refused()
             raise refusal
@@ -220,13 +218,13 @@ class Poller:
         self._refusals.clear()
 
     def _drop_refused(self) -> None:
-        """Drop updates that the store refuses for good, if later ones were accepted meanwhile."""
+        """Drop updates that are refused again and again, if later ones were accepted meanwhile."""
         newest = max(self._accepted_ahead, default=0)
         refused = [id_ for id_, times in self._refusals.items() if times == _MAX_REFUSALS]
         for update_id in refused:
             self._refusals[update_id] -= 1  # if no later one was accepted, go on trying
             if update_id < newest:
-                log.error("update dropped", update=update_id, reason="the store refuses it")
+                log.error("update dropped", update=update_id, reason="refused again and again")
                 self._accepted_ahead.add(update_id)
 
     async def _release(self) -> None:

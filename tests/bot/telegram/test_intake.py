@@ -12,6 +12,7 @@ from bot.telegram.errors import (
     NotAccepted,
     OutcomeUnknown,
     Refused,
+    UpdateRefused,
 )
 from bot.telegram.intake import Albums, Backpressure, Intake, Overloaded
 from bot.telegram.updates import (
@@ -305,6 +306,14 @@ async def test_a_press_that_never_works_is_dropped(store: RedisClient, failure: 
     assert line["event"] == ("update failed" if is_ours else "update dropped")
     assert line.get("reason") == (None if is_ours else type(failure).__name__)
     assert line["update"] == 2
+
+
+async def test_a_mistake_of_ours_with_one_message_holds_up_no_other(store: RedisClient) -> None:
+    """Before the fix, a poll tried it again and again, and handed nothing on that came later."""
+    intake = intake_on(store)
+    intake.mailbox = None  # type: ignore[assignment]
+    with pytest.raises(UpdateRefused):
+        await intake.accept(raw.message("Hello"))
 
 
 async def test_an_update_that_takes_too_long_stays_with_telegram(

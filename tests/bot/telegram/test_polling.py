@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,7 +10,7 @@ from structlog.testing import capture_logs
 from bot.telegram import polling
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
-from bot.telegram.errors import NotAccepted, RefusedByStore
+from bot.telegram.errors import NotAccepted, UpdateRefused
 from bot.telegram.intake import Accept
 from bot.telegram.polling import Poller, PollingLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
@@ -169,14 +168,14 @@ async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_othe
     """A bad login, or a key that all updates need, refuses every update: then none is dropped."""
     alone = [updates(5) for _ in range(polling._MAX_REFUSALS + 2)]
     taken: list[object] = []
-    refusals_of_4 = [RefusedByStore(), RefusedByStore()]
+    refusals_of_4 = [UpdateRefused(), UpdateRefused()]
 
     async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
         assert not after_refusal
         if raw["update_id"] == 4 and refusals_of_4:
             raise refusals_of_4.pop()
         if raw["update_id"] == 5:
-            raise RefusedByStore
+            raise UpdateRefused
         taken.append(raw["update_id"])
 
     together = updates(4, 5, 6, 7)
@@ -215,7 +214,7 @@ async def test_after_any_other_failure_the_rest_of_the_poll_is_not_tried(
         await mailbox.accept(raw, after_refusal=after_refusal)
 
     await polled(updates(4, 5, 6, 7), accept=accept, pause=pause, until=pause.begun)
-    assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotAccepted")
+    assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "IntakeClosed")
 
 
 async def test_nobody_waits_for_a_button_that_waits(polled: Polled, api: ScriptedApi) -> None:
@@ -241,18 +240,6 @@ async def test_a_button_that_fails_comes_again_alone(polled: Polled, api: Script
     poll = ok([{"update_id": 5, "callback_query": {}}, {"update_id": 6}])
     await polled(poll, poll, accept=mailbox.accept)
     assert (mailbox.ids, offsets(api)) == ([6, 5], [None, None, "7"])
-
-
-async def test_a_defect_is_told_before_a_refusal(polled: Polled, health: TelegramHealth) -> None:
-    pause, errors = Endless(), {5: KeyError(), 6: RefusedByStore()}
-
-    async def accept(raw: Mapping[str, Any], **_: bool) -> None:
-        raise errors[raw["update_id"]]
-
-    poll = ok([{"update_id": 5, "callback_query": {}}, {"update_id": 6}])
-    with capture_logs() as logs:
-        await polled(poll, accept=accept, pause=pause, until=pause.begun)
-    assert (logs[0]["event"], health.last_error) == ("poll failed", "KeyError")
 
 
 async def test_waits_after_conflicts_and_cuts_grow(polled: Polled, health: TelegramHealth) -> None:
