@@ -102,11 +102,8 @@ class Mailbox:
             sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
         )
         index = store.indexing(conversation)
-        request: dict[str, object] = {
-            "ttl_s": store.ttl_s,
-            "max_updates": MAX_UPDATES,
-            "seen_ms": SEEN_MS,
-        }
+        limits = {"max_updates": MAX_UPDATES, "seen_ms": SEEN_MS}
+        request: dict[str, object] = {"ttl_s": store.ttl_s, **limits}
         while True:
             indexes = [index] if today in self._indexed else [index, spoke]
             intake = store.call("intake", conversation, request, entry.to_member())
@@ -265,13 +262,9 @@ class Mailbox:
         No picture, no text and no file's id is kept.
         """
         key, now = self._store.keys.scope(conversation).albums, int(time())
-        await self._store.client.pipeline(
-            [
-                ("ZADD", key, now, f"{sender_id}|{album}"),
-                ("ZREMRANGEBYSCORE", key, "-inf", now - _ALBUM_S),
-                ("EXPIRE", key, _ALBUM_S),
-            ]
-        )
+        note = ("ZADD", key, now, f"{sender_id}|{album}")
+        forget_old = ("ZREMRANGEBYSCORE", key, "-inf", now - _ALBUM_S)
+        await self._store.client.pipeline([note, forget_old, ("EXPIRE", key, _ALBUM_S)])
 
     async def has_album(self, conversation: Scope, sender_id: int, album: str) -> bool:
         """Return whether an album addresses the bot."""

@@ -271,15 +271,9 @@ async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> No
     assert committed.then == NoTurn("empty")
     await begin(memory, 3)
     assert [await stop(memory, 2), await stop(memory, 4)] == ["answered", "stopped"]
-
-
-async def test_a_stop_stops_although_one_from_long_ago_has_a_higher_id(memory: Memory) -> None:
-    """After a week without updates, Telegram numbers on from a random id."""
-    await close(memory, await begin(memory, 900))
-    meta = memory.keys.scope(HERE).meta
-    await memory.client.call("HSET", meta, "stopped_by", 901, "stopped_at", 1)
-    await begin(memory, 1)
-    assert await stop(memory, 2) == "stopped"
+    # After a week without updates Telegram numbers on from a random id, perhaps a lower one.
+    await memory.client.call("HSET", memory.keys.scope(HERE).meta, "stopped_at", 1)
+    assert await stop(memory, 3) == "stopped"
 
 
 async def test_the_first_stored_reply_of_a_turn_stays(memory: Memory) -> None:

@@ -272,11 +272,19 @@ async def test_a_reminder_that_was_set_while_memory_was_off_stays(memory: Memory
     assert len(await memory.work.list_open(HERE)) == 1
 
 
-async def test_reminders_do_not_expire_with_their_conversation(memory: Memory) -> None:
-    await store(memory, reminder())
-    keys = memory.keys.scope(HERE)
+async def test_reminders_do_not_expire_with_their_conversation_and_an_erasure_finds_them(
+    memory: Memory,
+) -> None:
+    await store(memory, reminder(), conversation=GROUP)
+    keys = memory.keys.scope(GROUP)
     assert await memory.client.call("TTL", keys.work) == -1
     assert await memory.client.call("TTL", keys.log) > 0
+    await memory.client.call("DEL", keys.meta)
+    await memory.client.call("ZADD", memory.keys.index_of(GROUP), 1, GROUP.tag)
+    await memory.sweep.prune()
+    assert await memory.sweep.prune_people() == 0
+    await carry_out(memory, Job("job", "forget", ANN, 9, time.time(), b""))
+    assert await memory.work.list_open(GROUP) == []
 
 
 async def test_forgetting_a_person_takes_their_reminders_everywhere(memory: Memory) -> None:
