@@ -132,7 +132,7 @@ def _is_redis_address(text: str) -> bool:
 def redis_memory_mb(address: str) -> int:
     """Return `memory_mb` of an address of Redis, or 0; raise `UnreadableSetting` if it is none."""
     given = parse_qs(urlsplit(address).query).get("memory_mb", ["0"])[0]
-    if not given.isdecimal():
+    if not given.isdecimal() or len(given) > len("1048576"):  # a plan in bytes has more digits
         raise UnreadableSetting("memory_mb is a number of megabytes")
     return int(given)
 

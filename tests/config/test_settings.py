@@ -130,7 +130,7 @@ BAD_VALUES = """
     PORT=65536; REDIS_MAX_CONNECTIONS=1; REDIS_URL=http://host;
     REDIS_URL=redis://; REDIS_URL=redis://host:port; REDIS_URL=unix://;
     REDIS_URL=redis://a?memory_mb=much; SEARCH=https://me:pass@searx; SEARCH=ftp://searx;
-    SEARCH=searx.example.org;
+    SEARCH=searx.example.org; REDIS_URL=redis://a?memory_mb=26214400;
     SYSTEM_PROMPT_FILE=/no/such/file; TELEGRAM_API_URL=ftp://host; TELEGRAM_BOT_TOKEN=AAbb;
     TIMEZONE=Europe; TIMEZONE=Mars/Olympus; TIMEZONE=../etc/passwd; WEBHOOK_SECRET=with space;
     WEBHOOK_URL=http://bot.example.org
