@@ -274,17 +274,20 @@ def from_bytes(packed: bytes) -> IncomingMessage:
     """Unpack what `to_bytes` packed; raise `ValueError` if a newer release did."""
     read = orjson.loads(unstamped(packed))
     values = dict(zip(IncomingMessage.__match_args__, read, strict=False))
-    values["sender"] = Sender(*values["sender"])
-    if values.get("file"):
-        values["file"] = SentFile(*values["file"])
-    if values.get("reply"):
-        values["reply"] = ReplyTarget(*values["reply"])
+    for name, kind in {"sender": Sender, "file": SentFile, "reply": ReplyTarget}.items():
+        if values.get(name):
+            values[name] = _value(kind, values[name])
     if values.get("replaced"):
-        question, answer_ids, seqs, *rest = values["replaced"]
-        lists: Any = [[tuple(v) if isinstance(v, list) else v for v in each] for each in question]
-        messages = tuple(Message(*each) for each in lists)
-        values["replaced"] = Replaced(messages, tuple(answer_ids), tuple(seqs), *rest)
+        question, *rest = values["replaced"]
+        messages = tuple(_value(Message, each) for each in question)
+        values["replaced"] = _value(Replaced, [messages, *rest])
     return IncomingMessage(**values)
+
+
+def _value(kind: Any, stored: list[Any]) -> Any:
+    """Return a value; the fields that a newer release has added are left out."""
+    known = stored[: len(kind.__match_args__)]
+    return kind(*(tuple(each) if isinstance(each, list) else each for each in known))
 
 
 def readable(packed: bytes) -> IncomingMessage | None:

@@ -191,12 +191,9 @@ class Mailbox:
         tells the worker of the turn at once.
         """
         conversation = await self.resolve(conversation)
-        request = {
-            "update_id": update_id,
-            "person": str(person),
-            "by_admin": as_admin,
-            "ttl_s": self._store.ttl_s,
-        } | ({"draft": draft} if draft else {})
+        request: dict[str, object] = {"draft": draft} if draft else {}
+        request |= {"update_id": update_id, "person": str(person)}
+        request |= {"by_admin": as_admin, "ttl_s": self._store.ttl_s}
         answer = (await self._store.run("stop", conversation, request)).decode()
         if answer == "waits":
             await self.wake(conversation)

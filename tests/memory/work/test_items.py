@@ -163,8 +163,7 @@ async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memor
             await step
     await memory.work.close(second, 0)
     await memory.work.close(second, 0)  # the answer of the first call was lost
-    assert await memory.work.list_open(HERE) == []
-    assert await index(memory) == {}
+    assert (await memory.work.list_open(HERE), await index(memory)) == ([], {})
 
 
 async def test_a_repeating_reminder_waits_for_its_next_time_and_counts_its_sends_again(
@@ -209,8 +208,7 @@ async def test_the_field_decides_when_the_index_is_wrong(memory: Memory) -> None
 async def test_a_reminder_without_a_yes_is_not_open_and_one_worker_ends_it(memory: Memory) -> None:
     asked, other = reminder(due=0), reminder(due=0)
     await store(memory, asked, other)
-    assert await memory.work.list_open(HERE) == []
-    assert await memory.work.open_of(ANN) == []
+    assert (await memory.work.list_open(HERE), await memory.work.open_of(ANN)) == ([], [])
     agreed = asked.opened(NEW_YEAR)
     assert await memory.work.confirm(HERE, agreed)
     assert await memory.work.confirm(HERE, asked.opened(1))  # a repeat changes nothing
