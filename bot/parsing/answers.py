@@ -15,14 +15,11 @@ from bot.parsing.confined import confine
 _MAX_MEMBERS = 5_000
 _MAX_RATIO = 100
 """Unpacked bytes for each byte of the file. XML of real documents reaches about 30."""
-_RATIO_FROM = 2**20
-"""Below this many unpacked bytes the ratio says nothing."""
-_MB_FOR_UNPACKED_MB = 5
-"""A parsed file takes several times the memory of its XML."""
+_RATIO_FROM = 2**20  # below this many unpacked bytes the ratio says nothing
+_MB_FOR_UNPACKED_MB = 5  # a parsed file takes several times the memory of its XML
 _CHUNK = 2**16
 _ENCRYPTED = 0x1
-_OLE = b"\xd0\xcf\x11\xe0"
-"""An Office file with a password is not a zip but an OLE container."""
+_OLE = b"\xd0\xcf\x11\xe0"  # an Office file with a password is not a zip but an OLE container
 _OLE_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _DTD_SIGNS = (b"<!DOCTYPE", b"<!ENTITY")
 _ENCODINGS = (

@@ -7,8 +7,7 @@ import struct
 import sys
 from contextlib import suppress
 
-_NICENESS = 5
-"""The bot has priority on the machine."""
+_NICENESS = 5  # the bot has priority on the machine
 _PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _PR_SET_NO_NEW_PRIVS = 38
@@ -21,43 +20,17 @@ _CALL_AT, _MACHINE_AT = 0, 4
 """Where the number of a call and the kind of machine stand in what the filter looks at."""
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CALLS = {
-    "read": (0, 63),
-    "write": (1, 64),
-    "close": (3, 57),
-    "fstat": (5, 80),
-    "lseek": (8, 62),
-    "mmap": (9, 222),
-    "mprotect": (10, 226),
-    "munmap": (11, 215),
-    "brk": (12, 214),
-    "rt_sigaction": (13, 134),
-    "rt_sigprocmask": (14, 135),
-    "rt_sigreturn": (15, 139),
-    "ioctl": (16, 29),
-    "pread64": (17, 67),
-    "writev": (20, 66),
-    "sched_yield": (24, 124),
-    "mremap": (25, 216),
-    "madvise": (28, 233),
-    "nanosleep": (35, 101),
-    "getpid": (39, 172),
-    "exit": (60, 93),
-    "gettimeofday": (96, 169),
-    "getrusage": (98, 165),
-    "sysinfo": (99, 179),
-    "times": (100, 153),
-    "sigaltstack": (131, 132),
-    "gettid": (186, 178),
-    "futex": (202, 98),
-    "restart_syscall": (219, 128),
-    "clock_gettime": (228, 113),
-    "clock_getres": (229, 114),
-    "clock_nanosleep": (230, 115),
-    "exit_group": (231, 94),
-    "newfstatat": (262, 79),
-    "getrandom": (318, 278),
-    "rseq": (334, 293),
-}
+    "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "lseek": (8, 62),
+    "mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215), "brk": (12, 214),
+    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
+    "ioctl": (16, 29), "pread64": (17, 67), "writev": (20, 66), "sched_yield": (24, 124),
+    "mremap": (25, 216), "madvise": (28, 233), "nanosleep": (35, 101), "getpid": (39, 172),
+    "exit": (60, 93), "gettimeofday": (96, 169), "getrusage": (98, 165), "sysinfo": (99, 179),
+    "times": (100, 153), "sigaltstack": (131, 132), "gettid": (186, 178), "futex": (202, 98),
+    "restart_syscall": (219, 128), "clock_gettime": (228, 113), "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115), "exit_group": (231, 94), "newfstatat": (262, 79),
+    "getrandom": (318, 278), "rseq": (334, 293),
+}  # fmt: skip
 """What a process asks of Linux that only computes, reads its input and writes its output; and the
 number of each call on both machines."""
 

@@ -8,12 +8,10 @@ from bot.parsing.answers import NotRead
 from bot.parsing.processes import Parser, parse
 from memory.message import Picture
 
-MAX_PICTURE_BYTES = 20 * 2**20
-"""Telegram lets bots fetch files up to this size."""
+MAX_PICTURE_BYTES = 20 * 2**20  # Telegram lets bots fetch files up to this size
 MAX_SHOWN_BYTES = 2**20
 """A larger picture becomes a JPEG of at most so many bytes before a model sees it."""
-MAX_PIXELS = 2_000_000
-"""Models make larger pictures smaller anyway."""
+MAX_PIXELS = 2_000_000  # models make larger pictures smaller anyway
 ANY_SIZE = 2**62
 _READER = Parser(
     Path(__file__).with_name("picture.py"), MAX_PICTURE_BYTES, 2 * MAX_SHOWN_BYTES, 224, 5

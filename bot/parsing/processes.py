@@ -19,16 +19,16 @@ from memory.store.tasks import end_tasks
 HERE = Path(__file__).parent
 _ROOT = str(HERE.parents[1])
 _CHUNK = 2**16
-REASONS = (
-    "type",  # no format that is read
-    "too_big",  # in bytes
-    "too_long",  # in pages, characters or passages
-    "encrypted",
-    "no_text",  # the pages are pictures
-    "damaged",
-    "letters",  # text in an unknown encoding
-)
-"""Why a parser does not read a file. Any other reason counts as "damaged"."""
+REASONS = {
+    "type": "no format that is read",
+    "too_big": "too big",
+    "too_long": "too many pages or too much text",
+    "encrypted": "protected by a password",
+    "no_text": "no text found; is it a scan?",
+    "damaged": "damaged, or reading it took too long",
+    "letters": "unknown text encoding; save it as UTF-8",
+}
+"""Why a parser does not read a file, as operators read it. Any other reason counts as "damaged"."""
 _MUCH_MB = 1_024
 """A machine or container with less memory reads one file at a time. The process that reads it gets
 at most half of that memory; the bot itself needs the other half."""

@@ -40,8 +40,7 @@ UNSUPPORTED_KINDS = (
 HEIC_TYPES = ("image/heic", "image/heif")
 """Pictures of iPhones. The decoder starts threads, so no confined process can read them."""
 _HEIC_NAMES = (".heic", ".heif")
-_GENERAL_TOPIC = 1
-"""Telegram's id for the General topic of a forum, which no call may name."""
+_GENERAL_TOPIC = 1  # Telegram's id for the General topic of a forum, which no call may name
 
 _AFTER_MENTION = ",:;"
 _MAX_FILE_NAME_CHARS = 120
@@ -273,8 +272,7 @@ def _place(location: telegram.Location) -> str:
 _MAX_RICH_CHARS = 32_768
 _MAX_BLOCKS = 500
 _MAX_DEPTH = 16
-_MAX_NODES = 20_000
-"""Pieces of formatted text; Telegram has no limit of its own for them."""
+_MAX_NODES = 20_000  # pieces of formatted text; Telegram has no limit of its own for them
 
 _LINES = ("summary", "text", "expression", "caption", "credit")
 """The fields of a block that hold formatted text, each read as a line."""

@@ -1,8 +1,7 @@
 """Restores files of backups into a store, which may be empty and may be in use.
 
-A scope is first written under staged keys. Then one step moves all of it to the scope's keys. That
-step refuses if the scope has content or if something was erased there meanwhile. So running bots
-see all of a scope or nothing, nothing newer is overwritten, and a restore that died is run again.
+A scope is first written under staged keys. Then one step moves all of it to the scope's keys; the
+README says when it refuses. So running bots see all of a scope or nothing.
 """
 
 from collections import Counter

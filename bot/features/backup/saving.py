@@ -1,10 +1,6 @@
-"""Writes a backup of one bot while the bot may be running.
+"""Writes a backup of one bot while the bot may be running: each scope as it was at one moment.
 
-Each scope is read as it was at one moment: first, in one step, its fields and how far its streams
-go, then the streams up to there. Streams only grow at their end. If something was erased meanwhile,
-or vectors of another model came, the scope is read again.
-
-Keys are read as fields and entries, not with DUMP; the README says why.
+The README says how, and why keys are read as fields and entries, not with DUMP.
 """
 
 from collections import Counter

@@ -17,6 +17,7 @@ from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sec
 from bot.features.documents.settings import NAMESPACE
 from bot.model.models import open_models
 from bot.parsing.answers import NotRead
+from bot.parsing.processes import REASONS
 from bot.runtime.process import memory_options, open_store, redis_address
 from config.settings import Settings
 from memory.documents import Library, Origin, key_of, passages
@@ -29,17 +30,6 @@ from memory.text.tokens import TokenCounter
 
 LIMITS = Limits(pages=5_000, chars=20_000_000, parser_s=300, parser_cpu_s=300, parser_mb=2_048)
 """For the operator's own files. They may be larger than the files that people send."""
-
-REASONS = {
-    "type": "no format that is read",
-    "too_big": "too big",
-    "too_long": "too many pages or too much text",
-    "encrypted": "protected by a password",
-    "no_text": "no text found; is it a scan?",
-    "damaged": "damaged, or reading it took too long",
-    "letters": "unknown text encoding; save it as UTF-8",
-}
-"""Why a file is refused."""
 
 
 @dataclass(frozen=True, slots=True)

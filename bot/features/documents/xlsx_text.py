@@ -12,8 +12,7 @@ from openpyxl import load_workbook  # noqa: E402
 
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip  # noqa: E402
 
-_MAX_CELLS = 500_000
-"""Read from all sheets, empty ones included: openpyxl fills gaps between cells."""
+_MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:

@@ -34,10 +34,8 @@ from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 log = structlog.get_logger(__name__)
 
 _PATH = "/images/generations"
-_MAX_BYTES = MAX_FILE_BYTES * 3 // 2
-"""Base64 makes a picture a third larger."""
-_SHARE_OF_TURN = 2 / 3
-"""Good models need a minute or two, and the answer needs time after them."""
+_MAX_BYTES = MAX_FILE_BYTES * 3 // 2  # Base64 makes a picture a third larger
+_SHARE_OF_TURN = 2 / 3  # good models need a minute or two, and the answer needs time after them
 
 
 def feature(services: Services) -> Feature:

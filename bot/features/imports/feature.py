@@ -38,10 +38,8 @@ from memory.text.untrusted_text import shown
 
 log = structlog.get_logger(__name__)
 
-DOCUMENT = "document"
-"""What a button says of a file that looks like a list."""
-_MAX_PASSAGES = 3_000
-"""Of one import: some 6 MB of Redis, written at once."""
+DOCUMENT = "document"  # what a button says of a file that looks like a list
+_MAX_PASSAGES = 3_000  # of one import: some 6 MB of Redis, written at once
 _EXPORT_TYPES = frozenset({"application/json", "application/zip", "application/x-zip-compressed"})
 _EXPORT_SUFFIXES = (".json", ".zip")
 _LIST_SUFFIXES = (".txt", ".md")

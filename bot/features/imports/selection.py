@@ -12,8 +12,7 @@ from memory.documents import Section, passages
 from memory.text.tokens import TokenCounter
 
 READER = Parser(Path(__file__).with_name("talk_reader.py"), 64 * 2**20, 24 * 2**20, 256, 10)
-LIST = "list"
-"""What a list is imported from."""
+LIST = "list"  # what a list is imported from
 _MAX_LIST_BYTES = 2**18
 _MAX_LINE = 500
 _MIN_LINES = 2

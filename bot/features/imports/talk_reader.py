@@ -4,10 +4,8 @@ It reads the file from standard input and writes one JSON object: `{"source": "C
 [...], "beyond": n}` or `{"refused": "<reason>"}`. A talk is `{"title", "at", "messages": [[role,
 text, at], ...]}`, "at" in Unix seconds, 0 if unknown. A talk with the role "fact" holds facts.
 
-Known are `conversations.json` of ChatGPT and of Claude, alone or in their zip, Claude's
-`memories.json` or folder `memories`, the activity of Gemini from Google Takeout as JSON, and the
-file of our own `/export`. Content decides, never a name. Nothing is unpacked to a disk; reading
-ends at a bound, and only one talk is in memory as JSON.
+The README says which exports are known. Content decides, never a name. Nothing is unpacked to a
+disk; reading ends at a bound, and only one talk is in memory as JSON.
 """
 
 import codecs
@@ -24,21 +22,14 @@ from typing import IO, Any
 from bot.parsing.answers import NotRead, answer, members_of
 
 _MAX_UNPACKED = 64 * 2**20
-_MAX_OWN = 16 * 2**20
-"""Characters of our own export, which is parsed as a whole."""
+_MAX_OWN = 16 * 2**20  # characters of our own export, which is parsed as a whole
 _MAX_TALKS = 20_000
-_MAX_MESSAGES = 2_000
-"""Of one talk."""
-_MAX_WORDS = 4_000
-"""Characters kept of one message of the person."""
-_MAX_ANSWER = 600
-"""Characters kept of one answer: enough to know what it was about."""
-_MAX_CHARS = 6_000_000
-"""Of the whole answer; the newest talks win."""
-_MESSAGE_CHARS = 50
-"""What each message costs beside its text: it takes memory, too."""
-_MAX_ALL_MESSAGES = 60_000
-"""Of the whole answer."""
+_MAX_MESSAGES = 2_000  # of one talk
+_MAX_WORDS = 4_000  # characters kept of one message of the person
+_MAX_ANSWER = 600  # characters kept of one answer: enough to know what it was about
+_MAX_CHARS = 6_000_000  # of the whole answer; the newest talks win
+_MESSAGE_CHARS = 50  # what each message costs beside its text: it takes memory, too
+_MAX_ALL_MESSAGES = 60_000  # of the whole answer
 _CHUNK = 2**20
 _SIGNATURE = "utf-8-sig"
 _DAY_S = 24 * 3600

@@ -24,15 +24,12 @@ from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
-_MAX_WAIT_S = 20.0
-"""An answer waits at most this long for the descriptions of its pictures."""
+_MAX_WAIT_S = 20.0  # an answer waits at most this long for the descriptions of its pictures
 _MAX_CHARS = 1_200
-_MIN_SAID_CHARS = 100
-"""A shorter answer does not say what a picture shows."""
+_MIN_SAID_CHARS = 100  # a shorter answer does not say what a picture shows
 _MAX_SAID_CHARS = 400
 _MAX_QUESTION_CHARS = 80
-_MARK = re.compile(r"\[[^\[\]\n]*\]")
-"""Stands in place of a photo."""
+_MARK = re.compile(r"\[[^\[\]\n]*\]")  # stands in place of a photo
 _ASKS_WHAT = re.compile(
     r"\b(?:what(?:['’]s| is| are| does)|who(?:['’]s| is| are)|describe|read|translate"
     r"|was (?:ist|sind|steht|siehst|zeigt)|wer ist|beschreib\w*|lies|übersetz\w*"
@@ -58,8 +55,7 @@ _INSTRUCTIONS_FOR_SEVERAL = (
 )
 
 _MAX_SHOWN_CHARS = 300
-_MESSAGE = re.compile(r"#?(\d{1,9})")
-"""A message as `search_memory` names it."""
+_MESSAGE = re.compile(r"#?(\d{1,9})")  # a message as `search_memory` names it
 
 
 class PictureDescriptions(dict[int, str]):

@@ -49,8 +49,7 @@ from memory.text.tokens import TokenCounter
 log = structlog.get_logger(__name__)
 
 _NAME = "answer.ogg"
-_MAX_BYTES = 20 * 2**20
-"""Telegram lets bots fetch files up to this size."""
+_MAX_BYTES = 20 * 2**20  # Telegram lets bots fetch files up to this size
 _MAX_S = 20 * 60
 _MAX_QUOTED_CHARS = 600
 

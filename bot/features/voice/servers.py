@@ -17,12 +17,10 @@ from bot.reply.parts import well_formed
 from memory.behaviors.tool_output import is_opus
 
 _MAX_BYTES = 512 * 1024
-MAX_CHARS = 20_000
-"""The text of a sound is cut at this length; 20 minutes of talk are shorter."""
+MAX_CHARS = 20_000  # the text of a sound is cut at this length; 20 minutes of talk are shorter
 _MAX_S = 24 * 3600
 _OPUS_PER_S = 48_000
-_MAX_PAGE_BYTES = 65_307
-"""Of an OGG; so the last page of a whole one begins in its last bytes."""
+_MAX_PAGE_BYTES = 65_307  # of an OGG; so the last page of a whole one begins in its last bytes
 _MIN_BYTES_PER_S = 750
 """No codec of speech takes less, so a sound cannot be made to look longer than it may be."""
 _USUAL_BYTES_PER_S, _MAX_BYTES_PER_S = 16_000, 192_000

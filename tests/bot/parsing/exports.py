@@ -37,14 +37,10 @@ def _chatgpt(at: float, title: str, question: str, answer: str) -> dict[str, Any
 def claude(title: str, question: str, answer: str) -> list[dict[str, Any]]:
     """Return Claude's `conversations.json` with one talk."""
     at = "2024-03-12T09:00:00.000000Z"
+    content = [{"type": "text", "text": answer}, {"type": "tool_use", "text": None}]
     messages = [
         {"sender": "human", "created_at": at, "text": question},
-        {
-            "sender": "assistant",
-            "created_at": at,
-            "text": "",
-            "content": [{"type": "text", "text": answer}, {"type": "tool_use", "text": None}],
-        },
+        {"sender": "assistant", "created_at": at, "text": "", "content": content},
     ]
     return [{"uuid": "1", "name": title, "created_at": at, "chat_messages": messages}]
 
@@ -60,11 +56,10 @@ def gemini(*asked: tuple[str, str, str]) -> list[dict[str, Any]]:
 
 def zipped(conversations: object, name: str = "conversations.json", members: int = 3) -> bytes:
     """Return a zip with these talks and other files, some with a name that leads elsewhere."""
+    content = conversations if isinstance(conversations, bytes) else orjson.dumps(conversations)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for number in range(members):
             archive.writestr(f"../../{number}.html", b"<p>Hello")
-        archive.writestr(
-            name, conversations if isinstance(conversations, bytes) else orjson.dumps(conversations)
-        )
+        archive.writestr(name, content)
     return packed.getvalue()

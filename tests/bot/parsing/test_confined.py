@@ -86,9 +86,8 @@ def test_the_bots_own_process_loads_no_parser() -> None:
     code = "import bot.app, sys; bot.features.modules('feature'); "
     code += f"print([name for name in {late!r}.split() if name in sys.modules])"
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, text=True, env=env
-    )
+    argv = [sys.executable, "-c", code]
+    run = subprocess.run(argv, capture_output=True, check=True, text=True, env=env)
     assert run.stdout.strip() == "[]"
 
 

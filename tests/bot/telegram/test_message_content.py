@@ -9,13 +9,11 @@ from tests.bot.telegram.raw import GROUP, STICKER, US, VIDEO, ignored, inbound, 
 
 PLACE = {"longitude": 13.4, "latitude": 52.52}
 VENUE = {"location": PLACE, "title": "Café Sol", "address": "Hauptstr. 1"}
+DAYS = ("Friday", "Sunday")
 POLL = {
     "id": "p",
     "question": "When do we sail?",
-    "options": [
-        {"persistent_id": "1", "text": "Friday", "voter_count": 0},
-        {"persistent_id": "2", "text": "Sunday", "voter_count": 0},
-    ],
+    "options": [{"persistent_id": day, "text": day, "voter_count": 0} for day in DAYS],
     "type": "regular",
     **dict.fromkeys(("total_voter_count", "is_closed", "is_anonymous"), 0),
     **dict.fromkeys(("allows_multiple_answers", "allows_revoting", "members_only"), 0),
@@ -50,39 +48,22 @@ def rich(*blocks: object) -> dict[str, Any]:
 
 def test_a_rich_message_is_read_as_plain_words() -> None:
     bold = ["The ", {"type": "bold", "text": {"type": "italic", "text": "Aurora"}}, " sails"]
-    update = inbound(
-        message(
-            **rich(
-                {"type": "heading", "text": "Plan", "size": 1},
-                {"type": "paragraph", "text": bold},
-                {
-                    "type": "list",
-                    "items": [
-                        {"label": "1.", "blocks": [{"type": "paragraph", "text": "Pack"}]},
-                        {"blocks": [{"type": "paragraph", "text": "Go"}]},
-                    ],
-                },
-                {"type": "table", "cells": [[{"text": "a"}, {"text": "b"}], [{"text": "c"}]]},
-                {"type": "details", "summary": "More", "blocks": [{"type": "pre", "text": "x=1"}]},
-                {"type": "mathematical_expression", "expression": "e=mc^2"},
-                {"type": "photo", "photo": [], "caption": {"text": "Our boat", "credit": "Ben"}},
-                {"type": "divider"},
-            )
-        )
+    first, second = ([{"type": "paragraph", "text": text}] for text in ("Pack", "Go"))
+    content = rich(
+        {"type": "heading", "text": "Plan", "size": 1},
+        {"type": "paragraph", "text": bold},
+        {"type": "list", "items": [{"label": "1.", "blocks": first}, {"blocks": second}]},
+        {"type": "table", "cells": [[{"text": "a"}, {"text": "b"}], [{"text": "c"}]]},
+        {"type": "details", "summary": "More", "blocks": [{"type": "pre", "text": "x=1"}]},
+        {"type": "mathematical_expression", "expression": "e=mc^2"},
+        {"type": "photo", "photo": [], "caption": {"text": "Our boat", "credit": "Ben"}},
+        {"type": "divider"},
     )
+    update = inbound(message(**content))
     assert update.kind == "text"
-    assert update.text.splitlines() == [
-        "Plan",
-        "The Aurora sails",
-        "1. Pack",
-        "- Go",
-        "a | b",
-        "c",
-        "More",
-        "x=1",
-        "e=mc^2",
-        "Our boat",
-    ]
+    assert update.text == (
+        "Plan\nThe Aurora sails\n1. Pack\n- Go\na | b\nc\nMore\nx=1\ne=mc^2\nOur boat"
+    )
 
 
 def test_a_rich_message_in_a_group_is_for_us_if_it_names_us() -> None:

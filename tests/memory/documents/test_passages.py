@@ -82,15 +82,8 @@ def test_an_emoji_and_an_accent_stay_whole(tokens: TokenCounter) -> None:
 
 
 def test_a_passage_belongs_to_one_section_and_names_its_place(tokens: TokenCounter) -> None:
-    pages = [
-        Section("First page.", "page 1"),
-        Section(" \n ", "page 2"),
-        Section("Third.", "page 3"),
-    ]
-    assert passages(pages, tokens) == [
-        Section("First page.", "page 1"),
-        Section("Third.", "page 3"),
-    ]
+    first, third = Section("First page.", "page 1"), Section("Third.", "page 3")
+    assert passages([first, Section(" \n ", "page 2"), third], tokens) == [first, third]
 
 
 def test_invisible_characters_are_left_out(tokens: TokenCounter) -> None:

@@ -57,26 +57,19 @@ GEMINI = gemini(
 )
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        json.dumps(GEMINI).encode(),
-        zipped(GEMINI, "Takeout/My Activity/Gemini Apps/MyActivity.json"),
-    ],
-    ids=("json", "zip"),
-)
+ZIPPED = zipped(GEMINI, "Takeout/My Activity/Gemini Apps/MyActivity.json")
+
+
+@pytest.mark.parametrize("content", [json.dumps(GEMINI).encode(), ZIPPED], ids=("json", "zip"))
 async def test_what_was_asked_of_gemini_becomes_talks_between_pauses(content: bytes) -> None:
     answer = await parse(READER, content)
     assert answer["source"] == "Gemini"
-    said = [[(role, text) for role, text, _ in talk["messages"]] for talk in answer["talks"]]
+    said = [[text for _, text, _ in talk["messages"]] for talk in answer["talks"]]
+    roles = [[role for role, *_ in talk["messages"]] for talk in answer["talks"]]
+    assert roles == [["user", "assistant"] * 2, ["user", "assistant"]]
     assert said == [
-        [
-            ("user", "Where is Oulu?"),
-            ("assistant", "In Finland."),
-            ("user", "And in winter?"),
-            ("assistant", "Ice, Tom & Jerry ."),
-        ],
-        [("user", "Eingabe: Wo liegt Graz?"), ("assistant", "In der Steiermark.")],
+        ["Where is Oulu?", "In Finland.", "And in winter?", "Ice, Tom & Jerry ."],
+        ["Eingabe: Wo liegt Graz?", "In der Steiermark."],
     ]
 
 

@@ -145,8 +145,8 @@ async def test_silence_is_sent(settings_of: SettingsOf, model_api: ModelApiServe
     assert (row.verdict, row.seen) == ("ok", "ears listens")
     asked = model_api.log.calls[-1].request
     assert isinstance(asked, TranscriptionRequest)
-    sound = asked.file_name, asked.mime_type, len(asked.sound)
-    assert sound == ("voice.wav", "audio/wav", 32_044)
+    sent = asked.file_name, asked.mime_type, len(asked.sound)
+    assert sent == ("voice.wav", "audio/wav", 32_044)
 
 
 async def test_a_bot_that_cannot_listen_is_no_failure(
@@ -155,10 +155,8 @@ async def test_a_bot_that_cannot_listen_is_no_failure(
     settings = settings_of(openai_base_url=model_api.base_url)
     model_api.faults.add(ApiError(401, "Incorrect key"), when=is_transcription)
     [row] = (await rows_of(run_probe(TRANSCRIPTION, settings))).values()
-    assert (row.verdict, row.advice) == (
-        "warn",
-        "check OPENAI_API_KEY, or do without: TRANSCRIPTION_MODEL=off",
-    )
+    advice = "check OPENAI_API_KEY, or do without: TRANSCRIPTION_MODEL=off"
+    assert (row.verdict, row.advice) == ("warn", advice)
     off = settings_of(openai_base_url=model_api.base_url, transcription_model="off")
     [row] = (await rows_of(run_probe(TRANSCRIPTION, off))).values()
     assert (row.verdict, row.seen) == ("ok", "off: the bot does not listen")
