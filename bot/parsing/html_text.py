@@ -5,6 +5,7 @@ and expands no entity that a file declares.
 """
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 
 from lxml import etree
@@ -24,8 +25,9 @@ _BLOCKS = _HEADINGS | {
 _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
 _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
-_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)
-"""The parser reads nothing after such a tag."""
+_END = re.compile(
+    rb"</(?:body|html)\s*+>", re.IGNORECASE
+)  # the parser reads nothing after such a tag
 
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
@@ -35,6 +37,20 @@ def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
         return
     title = " ".join((root.findtext("head/title") or "").split())
     sections.begin(title or chapter)
+    _Reader(sections).read(root)
+
+
+def xml_of(content: bytes) -> etree._Element:
+    """Parse XML without expanding its entities and without loading anything."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    return etree.fromstring(content, parser)
+
+
+def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) -> None:
+    """Add the text of other XML; `names` calls its elements as HTML does, "span" what has text."""
+    for element in root.iter("*"):
+        name = names.get(element.tag)
+        element.tag, element.text = name or "span", element.text if name == "span" else None
     _Reader(sections).read(root)
 
 
@@ -73,6 +89,7 @@ class _Reader:
         self._row: list[str] = []
         self._open_cells = 0
         """More than one if a table stands in a cell; its text then belongs to the outer cell."""
+        self._open_pre = 0
 
     def read(self, root: etree._Element) -> None:
         walk = etree.iterwalk(root, events=("start", "end"))
@@ -80,6 +97,7 @@ class _Reader:
             tag = element.tag if isinstance(element.tag, str) else ""
             if event == "end":
                 self._end(tag)
+                self._open_pre -= tag == "pre"
                 self._words.append(element.tail or "")
             elif tag in _SKIPPED or not tag:
                 walk.skip_subtree()
@@ -87,6 +105,7 @@ class _Reader:
                 if tag in _BLOCKS or tag in _CELLS:
                     self._break()
                 self._open_cells += tag in _CELLS
+                self._open_pre += tag == "pre"
                 self._words.append(element.text or "")
         self._end("tr")
 
@@ -112,9 +131,9 @@ class _Reader:
             self._sections.add(line)
 
     def _taken(self) -> str:
-        text = _BLANKS.sub(" ", "".join(self._words)).strip()
+        text = "".join(self._words)
         self._words = []
-        return text
+        return text.strip("\n") if self._open_pre else _BLANKS.sub(" ", text).strip()
 
 
 if __name__ == "__main__":

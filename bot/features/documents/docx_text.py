@@ -1,57 +1,82 @@
 """Reads the text of a Word file, in a process of its own: `docx_text.py CHARACTERS MB SECONDS`.
 
-Each heading begins a section. A row of a table becomes a line.
+Each heading begins a section. A row of a table becomes a line. All tracked changes count as
+accepted. Notes and comments stand in brackets where the text refers to them; what the pages have
+at their heads stands before the text, and what they have at their feet after it.
 """
 
 import io
 from collections.abc import Iterator
+from itertools import chain
 
 import docx
-from docx.table import Table, _Cell
-from docx.text.paragraph import Paragraph
+from docx.document import Document
+from docx.oxml.ns import qn
+from lxml import etree
 
 from bot.parsing.answers import Sections, answer_sections, open_zip
+from bot.parsing.html_text import add_xml, xml_of
+
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_MERGED, _SPAN = (f"{qn('w:tcPr')}/{qn(name)}" for name in ("w:vMerge", "w:gridSpan"))
+_TABLES = {qn("w:tbl"): "table", qn("w:tr"): "tr", qn("w:tc"): "td"}
+_LINES = {"h1": "h1", qn("w:p"): "p", qn("w:br"): "br", qn("w:cr"): "br"}
+_TEXTS = dict.fromkeys((qn("w:t"), qn("w:tab"), qn("w:noBreakHyphen"), _MATH), "span")
+_LEFT_OUT = dict.fromkeys((_FALLBACK, *map(qn, ("w:del", "w:moveFrom", "w:pPr", "w:rt"))), "script")
+"""What is there twice or was deleted, formats, and how a word is pronounced."""
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     open_zip(content, memory_mb)
     document = docx.Document(io.BytesIO(content))
-    try:
-        styles = [*document.styles]
-    except OSError:  # some programs write none, and the library would open a file with its own
-        styles = []
-    # Ids, because to look up the style of each paragraph would take most of the time.
     headings = {
-        style.style_id for style in styles if (style.name or "").startswith(("Heading", "Title"))
+        style.get(qn("w:styleId"))
+        for style in chain.from_iterable(_parts(document, "styles"))
+        for name in style.iterfind(qn("w:name"))
+        if name.get(qn("w:val"), "").lower().startswith(("heading", "title"))
     }
-    for block in document.iter_inner_content():
-        if isinstance(block, Table):
-            for row in block.rows:
-                sections.add_row(" ".join(_texts(cell)) for cell in _once(row.cells))
-            continue
-        text = block.text
-        if block.paragraph_format.element.style in headings and text.strip():
-            sections.begin(text)
-        sections.add(text)
+    notes = {
+        (qn(f"w:{kind}Reference"), note.get(qn("w:id"))): " ".join(map(_text, note))
+        for kind in ("footnote", "endnote", "comment")
+        for note in chain.from_iterable(_parts(document, f"{kind}s"))
+    }
+    body = xml_of(document.part.blob)
+    for root in (*_parts(document, "header"), body, *_parts(document, "footer")):
+        for table in root.iter(qn("w:tbl")):
+            _fill_merged_cells(table)
+        for element in root.iter("*"):
+            if note := notes.pop((element.tag, element.get(qn("w:id"))), ""):
+                element.tag, element.text = qn("w:t"), f" [{note}]"
+            elif element.tag == qn("w:pStyle") and element.get(qn("w:val")) in headings:
+                element.getparent().getparent().tag = "h1"
+            elif element.tag in (qn("w:tab"), qn("w:noBreakHyphen")):
+                element.text = " " if element.tag == qn("w:tab") else "-"
+        add_xml(sections, root, _TABLES | _LINES | _TEXTS | _LEFT_OUT)
 
 
-def _once(cells: tuple[_Cell, ...]) -> Iterator[_Cell]:
-    """Yield each cell; one that spans columns stands several times in its row."""
-    previous = None
-    for cell in cells:
-        if cell is not previous:
-            yield cell
-        previous = cell
+def _fill_merged_cells(table: etree._Element) -> None:
+    """Write the text of a cell that spans rows into each of them."""
+    above: dict[int, str] = {}
+    for row in table.iterchildren(qn("w:tr")):
+        column = 0
+        for cell in row.iterchildren(qn("w:tc")):
+            merged, span = cell.find(_MERGED), cell.find(_SPAN)
+            if merged is not None and merged.get(qn("w:val")) != "restart":
+                etree.SubElement(cell, qn("w:t")).text = above.get(column)
+            else:
+                above[column] = _text(cell)
+            column += 1 if span is None else int(span.get(qn("w:val")))
 
 
-def _texts(cell: _Cell) -> Iterator[str]:
-    for block in cell.iter_inner_content():
-        if isinstance(block, Paragraph):
-            yield block.text
-        else:
-            for row in block.rows:
-                for inner in _once(row.cells):
-                    yield from _texts(inner)
+def _text(element: etree._Element) -> str:
+    return "".join(element.itertext(qn("w:t")))
+
+
+def _parts(document: Document, kind: str) -> Iterator[etree._Element]:
+    for part in document.part.rels.values():
+        if part.reltype.endswith(f"/{kind}"):
+            yield xml_of(part.target_part.blob)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ import zipfile
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from lxml import etree
-
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
-from bot.parsing.html_text import add_html
+from bot.parsing.html_text import add_html, xml_of
 
 _PAGES = frozenset({"application/xhtml+xml", "text/html"})
 _CONTAINER = "META-INF/container.xml"
@@ -31,8 +29,8 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 
 
 def _chapters(book: zipfile.ZipFile) -> Iterator[str]:
-    package_name = _xml(book.read(_CONTAINER)).find(".//{*}rootfile").get("full-path")
-    package = _xml(book.read(package_name))
+    package_name = xml_of(book.read(_CONTAINER)).find(".//{*}rootfile").get("full-path")
+    package = xml_of(book.read(package_name))
     listed = package.iterfind("{*}manifest/{*}item")
     pages = (item for item in listed if item.get("media-type") in _PAGES)
     files = {item.get("id"): unquote(item.get("href") or "") for item in pages}
@@ -40,12 +38,6 @@ def _chapters(book: zipfile.ZipFile) -> Iterator[str]:
     for entry in package.iterfind("{*}spine/{*}itemref"):
         if path := files.get(entry.get("idref")):
             yield posixpath.normpath(posixpath.join(folder, path))
-
-
-def _xml(content: bytes) -> etree._Element:
-    """Parse XML without expanding its entities and without loading anything."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    return etree.fromstring(content, parser)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 import docx
 import pptx
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
 from openpyxl import Workbook
 
 CONTAINER = (
@@ -23,6 +25,16 @@ def word() -> bytes:
     for at, text in enumerate(["Animal", "Tonnes", "Blue whale", "190"]):
         table.cell(at // 2, at % 2).text = text
     document.add_paragraph("After.")
+    return _saved(document.save)
+
+
+def word_of(xml: str) -> bytes:
+    """Return a Word file with a header, this text, and a paragraph with a comment."""
+    document = docx.Document()
+    document.sections[0].header.paragraphs[0].text = "Acme Ltd"
+    document.add_comment(document.add_paragraph("Signed.").runs, "By whom?", "Ben")
+    for at, block in enumerate(parse_xml(f"<w:body {nsdecls('w')}>{xml}</w:body>")):
+        document.element.body.insert(at, block)
     return _saved(document.save)
 
 
