@@ -54,6 +54,8 @@ def small_jpeg(picture: Image.Image, max_pixels: int, max_bytes: int) -> dict[st
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
     picture.thumbnail(size, reducing_gap=2.0)
     picture = ImageOps.exif_transpose(picture)
+    if picture.mode.startswith("I"):  # 16 bits of gray: almost all would be white
+        picture = picture.convert("I").point(lambda gray: gray / 256).convert("L")
     if picture.has_transparency_data:
         with_alpha = picture.convert("RGBA")
         picture = Image.new("RGB", picture.size, "white")

@@ -90,6 +90,13 @@ async def test_a_picture_of_many_bytes_becomes_one_of_few_whatever_its_size() ->
     assert len(picture.content) <= 50_000
 
 
+async def test_sixteen_bits_of_gray_do_not_become_white() -> None:
+    file = BytesIO()
+    Image.new("I;16", (3_000, 2_000), 32_768).save(file, "PNG")
+    with Image.open(BytesIO((await read_picture(file.getvalue())).content)) as shown:
+        assert shown.convert("L").getpixel((5, 5)) in range(120, 136)
+
+
 async def test_what_fills_the_memory_is_refused() -> None:
     """Only its process is stopped; the limit holds for it and not for the bot."""
     with pytest.raises(NotRead, match="too_big"):
