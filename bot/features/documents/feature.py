@@ -5,6 +5,7 @@ Storing the same file twice changes nothing, so a repeated turn does no harm.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -18,7 +19,7 @@ from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, Lis
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.documents.formats import Limits, format_of, read_sections
-from bot.features.documents.scans import PAGE, PageText, read_scan, take_out, text_of_page
+from bot.features.documents.scans import PageText, text_of_page, with_scans
 from bot.features.documents.settings import DocumentSettings
 from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.parsing.answers import NotRead
@@ -49,8 +50,7 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-MAX_PASSAGES = 1_500
-"""Of one document."""
+MAX_PASSAGES = 1_500  # of one document
 
 
 def feature(services: Services) -> Feature:
@@ -167,7 +167,7 @@ class UploadStep:
     async def _store(
         self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
     ) -> tuple[PutResult, dict[str, object]]:
-        """Store a file; of a scan, also return which pages were read, and how many there are.
+        """Store a file; also return which of its pages were read as pictures, and of how many.
 
         A scan that is stored already is not read again: the model would find other words, which
         would replace those.
@@ -178,14 +178,18 @@ class UploadStep:
         try:
             sections = await read_sections(content, format_, Limits())
         except NotRead as refusal:
-            if refusal.reason != "no_text" or format_ != "pdf" or self.page_text is None:
+            if refusal.reason != "no_text" or format_ != "pdf":
                 raise
+            sections = []
+        if format_ == "pdf" and self.page_text:
             digest = await asyncio.to_thread(sha256, content)
-            origin = replace(origin, digest=digest.hexdigest())
-            pages, count = await take_out(content)
-            sections = _stored(here, origin) or await read_scan(self.page_text, pages)
-            numbers = dict.fromkeys(each.place.removeprefix(PAGE) for each in sections)
-            scanned = {"pages": ", ".join(numbers), "count": count}
+            of_scan = replace(origin, digest=digest.hexdigest())
+            stored = _stored(here, of_scan)
+            with suppress(NotRead):
+                sections, scanned = await with_scans(self.page_text, content, sections, stored)
+                origin = of_scan
+        if not sections:
+            raise NotRead("no_text")
         cut = await asyncio.to_thread(
             passages, sections, self.memory.tokens, max_count=MAX_PASSAGES + 1
         )

@@ -6,7 +6,6 @@ opened, whatever a file's name says.
 
 import asyncio
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -35,14 +34,9 @@ SUFFIXES = frozenset(name for name in _FORMATS if "/" not in name)
 _HEADING = re.compile(r"^#{1,6}[ \t]([^\n]+)", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MAX_HEADING_CHARS = 80
-_HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
-_LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
-_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-_UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_BYTES = 64 * 2**20
-_MAX_BYTES_A_CHAR = 8
-"""In a parser's answer, with the names of many short sections."""
+_MAX_BYTES_A_CHAR = 8  # in a parser's answer, with the names of many short sections
 _MIN_ANSWER_BYTES = 2**16
 
 
@@ -64,11 +58,6 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
     """
     if format_ in ("text", "markdown"):
         found = await asyncio.to_thread(_text, content, format_, limits)
-    elif format_ == "pdf":
-        if b"%PDF-" not in content[:1024]:
-            raise NotRead("damaged")
-        answer = await _parsed("pdf", content, limits)
-        found = await asyncio.to_thread(_pages, answer["pages"])
     else:
         if format_ == "csv":
             content = await asyncio.to_thread(lambda: _decoded(content, limits).encode())
@@ -139,8 +128,3 @@ async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, 
     )
     pages = (limits.pages,) if format_ == "pdf" else ()
     return await parse(parser, content, *pages, limits.chars)
-
-
-def _pages(texts: Sequence[str]) -> list[Section]:
-    flowing = (_UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text)) for text in texts)
-    return [Section(_LINE_END.sub(" ", text), f"page {n}") for n, text in enumerate(flowing, 1)]

@@ -1,9 +1,9 @@
-"""Takes the pages of a scanned PDF as pictures: `pdf_pictures.py PAGES PIXELS MB SECONDS`.
+"""Takes pages of a PDF as pictures: `pdf_pictures.py PAGES PIXELS [PAGE ...] MB SECONDS`.
 
 It runs in a process of its own, like `pdf_text`. A scanned page is one picture, which the file
-holds; it is taken out, not drawn. Pages that are drawn in another way are left out, and so are
-pages for which there is no time. It writes `{"count": …, "pages": [{"page": …, "jpeg": …,
-"width": …, "height": …}, …]}`.
+holds; it is taken out, not drawn. It tries the named pages, or all, until it has enough. Pages that
+are drawn in another way are left out, and so are pages for which there is no time. It writes
+`{"count": …, "pages": [{"page": …, "jpeg": …, "width": …, "height": …}, …]}`.
 """
 
 import io
@@ -20,21 +20,20 @@ from pypdf import PageObject, PdfReader
 from bot.parsing.answers import answer
 from bot.parsing.picture import load_codecs, small_jpeg
 
-_MIN_SHARE = 0.5
-"""Of a page that its picture fills."""
+_MIN_SHARE = 0.5  # of a page that its picture fills
 _MAX_STATED_PIXELS = 50_000_000
 _MAX_PAGE_BYTES = 2**20
 _QUARTER = 90
 
 
-def _read(content: bytes, max_pages: int, max_pixels: int) -> dict[str, object]:
+def _read(content: bytes, max_pages: int, max_pixels: int, *wanted: int) -> dict[str, object]:
     cpu_s = int(sys.argv[-1]) / 2
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted:
         reader.decrypt("")
     pages: list[dict[str, object]] = []
-    for number in range(1, min(max_pages, len(reader.pages)) + 1):
-        if time.process_time() > cpu_s:
+    for number in wanted or range(1, len(reader.pages) + 1):
+        if len(pages) == max_pages or time.process_time() > cpu_s:
             break
         try:
             picture = _picture(reader.pages[number - 1])
@@ -61,9 +60,8 @@ def _picture(page: PageObject) -> Image.Image | None:
         if abs(a * d - b * c) < _MIN_SHARE * whole:
             continue
         stored = objects[name].get_object()
-        if stored["/Subtype"] != "/Image":
-            continue
-        if stored["/Width"] * stored["/Height"] > _MAX_STATED_PIXELS:
+        is_picture = stored["/Subtype"] == "/Image"
+        if not is_picture or stored["/Width"] * stored["/Height"] > _MAX_STATED_PIXELS:
             continue
         filters = stored.get("/Filter")
         last = filters[-1] if isinstance(filters, list) and filters else filters

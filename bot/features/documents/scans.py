@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bot.model.call import ChatModel, ModelRequest, PromptMessage, watching
@@ -12,12 +12,13 @@ from bot.parsing.processes import Parser, parse
 from memory.documents import Section
 from memory.message import Picture
 
-_MAX_PAGES = 5
+_MAX_PAGES, _MAX_TRIED = 5, 20
 _MAX_PAGE_CHARS = 8_000
 _PARSER = Parser(Path(__file__).with_name("pdf_pictures.py"), 20 * 2**20, 8 * 2**20, cpu_s=12)
 
-PAGE = "page "
-"""Names a page, before its number."""
+_PAGE = "page "
+_MIN_PAGE_CHARS = 60
+"""A page with less text may be a picture: apps that scan, and faxes, add a line of their own."""
 PAGE_QUESTION = "What does the page say?"
 _TRANSCRIBE = (
     "The picture is a page of a document. Write down its whole text, word for word and in reading "
@@ -44,13 +45,32 @@ async def text_of_page(model: ChatModel, page: Picture) -> str | None:
     return None if reply.is_blind else reply.text.strip(" -\n")
 
 
-async def take_out(content: bytes) -> tuple[Mapping[int, Picture], int]:
-    """Return the first pages of a scan, at least one, and how many pages it has.
+async def with_scans(
+    read: PageText, content: bytes, sections: list[Section], stored: list[Section]
+) -> tuple[list[Section], dict[str, object]]:
+    """Return the sections of a PDF with those of its pages that are pictures, and what to say.
 
-    A page is named by its number, and is the picture that fills it. Raise `NotRead` ("no_text").
+    `stored` are the sections of this very file if it was read before. Raise `NotRead` ("no_text")
+    if no page is a picture with text, or `ModelError`.
+    """
+    bare = [at for at, each in enumerate(sections, 1) if len(each.text) < _MIN_PAGE_CHARS]
+    if sections and not bare:
+        raise NotRead("no_text")
+    pages, count = await take_out(content, bare)
+    found = {each.place: each for each in stored or await read_scan(read, pages)}
+    numbers = ", ".join(str(each) for each in pages if f"{_PAGE}{each}" in found)
+    whole = stored or [*({each.place: each for each in sections} | found).values()]
+    return whole, {"pages": numbers, "count": len(bare) or count}
+
+
+async def take_out(content: bytes, wanted: Sequence[int] = ()) -> tuple[Mapping[int, Picture], int]:
+    """Return the first pages that are pictures, at least one, and how many pages the PDF has.
+
+    A page is named by its number; only the `wanted` ones are tried, all if there are none.
+    Raise `NotRead` ("no_text").
     """
     try:
-        answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
+        answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS, *wanted[:_MAX_TRIED])
     except NotRead:
         raise NotRead("no_text") from None
     # With less detail, as the setting may be for photos, small text is not legible.
@@ -72,7 +92,7 @@ async def read_scan(read: PageText, pages: Mapping[int, Picture]) -> list[Sectio
     if texts[0] is not None:
         texts += await asyncio.gather(*map(read, others))
     found = [(number, text) for number, text in zip(pages, texts, strict=False) if text]
-    sections = [Section(text[:_MAX_PAGE_CHARS], f"{PAGE}{number}") for number, text in found]
+    sections = [Section(text[:_MAX_PAGE_CHARS], f"{_PAGE}{number}") for number, text in found]
     if not sections:
         raise NotRead("no_text")
     return sections

@@ -26,10 +26,28 @@ def slow_pdf(pages: int = 300, operators: int = 12_000) -> bytes:
     return one.replace(b"/Kids [4 0 R] /Count 1", b"/Kids [" + kids + b"] /Count %d" % pages)
 
 
+def form() -> bytes:
+    """Return a PDF form with a filled field, a ticked box, an empty one, and a note on the page."""
+    notes = (
+        "/Subtype /Widget /FT /Tx /T (f1) /TU (Name) /V (Ann)",
+        "/Subtype /Widget /FT /Btn /T (Married) /V /Yes",
+        "/Subtype /Widget /FT /Btn /T (Retired) /V /Off",
+        "/Subtype /FreeText /Contents (Call me.)",
+    )
+    annotations = " ".join(f"<< /Type /Annot {each} /Rect [0 0 9 9] >>" for each in notes)
+    return pdf("Application").replace(
+        b"/Contents 5", f"/Annots [5 {annotations}] /Contents 5".encode()
+    )
+
+
 def encrypted(content: bytes, password: str) -> bytes:
     """Return a PDF that opens with a password; "" only forbids printing and the like."""
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(content)))
     writer.encrypt(password, "owner", algorithm="RC4-128")
+    return saved(writer)
+
+
+def saved(writer: PdfWriter) -> bytes:
     written = io.BytesIO()
     writer.write(written)
     return written.getvalue()

@@ -13,7 +13,7 @@ from bot.language.catalogue import Catalogue
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import REASONS
 from memory.documents import Section
-from tests.bot.parsing.pdfs import bomb, encrypted, pdf
+from tests.bot.parsing.pdfs import bomb, encrypted, form, pdf
 from tests.work import stretch
 
 LIMITS = Limits(pages=3, chars=1_000)
@@ -109,16 +109,22 @@ async def test_a_section_of_markdown_is_a_heading_with_the_text_below_it() -> No
 
 
 async def test_a_section_of_a_pdf_is_a_page() -> None:
-    assert await read(pdf("The cat sat.", "", "The end."), "pdf") == [
-        Section("The cat sat.", "page 1"),
-        Section("", "page 2"),
-        Section("The end.", "page 3"),
-    ]
+    texts = "The cat sat.", "", "The end."
+    pages = [Section(text, f"page {number}") for number, text in enumerate(texts, start=1)]
+    assert await read(pdf(*texts), "pdf") == pages
 
 
 async def test_line_breaks_inside_a_sentence_are_removed() -> None:
     (page,) = await read(pdf("The remark-\nable cat\nsat there.\nIt slept."), "pdf")
     assert page.text == "The remarkable cat sat there.\nIt slept."
+
+
+async def test_what_people_filled_into_a_pdf_is_read() -> None:
+    """Before the fix, a form was read as if it were empty."""
+    (page,) = await read(form(), "pdf")
+    assert page.text == "Application\n- Name: Ann\n- Married: Yes\n- Call me."
+    lost = form().replace(b"/Annots [", b"/Annots 99 0 R /Lost [")  # refers to nothing
+    assert await read(lost, "pdf") == [Section("Application", "page 1")]
 
 
 async def test_a_pdf_that_only_forbids_printing_is_read() -> None:

@@ -154,9 +154,8 @@ async def test_a_zip_inside_a_file_is_not_opened() -> None:
 
 async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -> None:
     one = SHEET_XML.format('<row r="2"><c r="B2"><v>7</v></c></row>')
-    assert await read(zipped({SHEET: one}, sheets()), "xlsx", LIMITS) == [
-        Section("| 7", "sheet Animals")
-    ]
+    content = zipped({SHEET: one}, sheets())
+    assert await read(content, "xlsx", LIMITS) == [Section("| 7", "sheet Animals")]
 
 
 @pytest.mark.parametrize("rows", [1_048_576, 50])
@@ -207,6 +206,5 @@ async def test_many_short_rows_are_refused_by_their_parser() -> None:
 async def test_a_word_file_without_styles_is_read() -> None:
     none = "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'/>"
     bare = zipped({"word/_rels/document.xml.rels": none}, word())
-    assert await read(bare, "docx", LIMITS) == [
-        Section("Before.\nWhales\nAnimal | Tonnes\nBlue whale | 190\nAfter.")
-    ]
+    (section,) = await read(bare, "docx", LIMITS)
+    assert section.text == "Before.\nWhales\nAnimal | Tonnes\nBlue whale | 190\nAfter."

@@ -10,7 +10,7 @@ from bot.features.documents.scans import read_scan, take_out
 from bot.parsing.answers import NotRead
 from memory.documents import Section
 from memory.message import Picture
-from tests.bot.parsing.pdfs import bomb, pdf
+from tests.bot.parsing.pdfs import bomb, pdf, saved
 
 
 def scan(pages: int = 1, mode: str = "L", dpi: int = 100, rotated: int = 0) -> bytes:
@@ -24,9 +24,18 @@ def scan(pages: int = 1, mode: str = "L", dpi: int = 100, rotated: int = 0) -> b
         return file.getvalue()
     writer = PdfWriter(clone_from=PdfReader(file))
     writer.pages[0].rotate(rotated)
-    turned = io.BytesIO()
-    writer.write(turned)
-    return turned.getvalue()
+    return saved(writer)
+
+
+def partly_scanned(*texts: str) -> bytes:
+    """Return a PDF with a page of each text, and a scan of two pages with a line of the scanner."""
+    writer = PdfWriter()
+    for content in (pdf(*texts), scan(2)):
+        writer.append(io.BytesIO(content))
+    [line] = PdfReader(io.BytesIO(pdf("Scanned with an app"))).pages
+    for page in writer.pages[len(texts) :]:
+        page.merge_page(line)
+    return saved(writer)
 
 
 class Eyes:

@@ -1,5 +1,6 @@
 """Uploading a file: erasures win, capacity is limited, and a caption is answered afterwards."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -8,10 +9,10 @@ from bot.feature import Feature, Services
 from bot.features.documents.feature import UploadStep, feature
 from bot.telegram.errors import RefusalReason
 from memory import documents as stored
-from memory.documents import Library
+from memory.documents import Chunk, Library
 from memory.memory import Memory
 from memory.store.errors import LeaseLost
-from tests.bot.features.documents.test_scans import Eyes, scan
+from tests.bot.features.documents.test_scans import Eyes, partly_scanned, scan
 from tests.bot.features.files import HERE, MAX_BYTES, Filing
 from tests.memory.documents.test_passages import CountedCharacters
 from tests.memory.turns import clear
@@ -29,6 +30,14 @@ class Uploads(Filing):
 @pytest.fixture
 def uploads(memory: Memory) -> Uploads:
     return Uploads(memory, [feature])
+
+
+def reading(eyes: Eyes) -> Callable[[Services], Feature]:
+    def feature(services: Services) -> Feature:
+        given = services.files, services.memory, eyes.read, services.sentences, services.learn
+        return Feature(name="documents", file_steps={"document": UploadStep(*given).answer})
+
+    return feature
 
 
 async def titles(library: Library) -> list[str]:
@@ -85,16 +94,10 @@ async def test_a_scan_that_is_stored_already_is_not_read_again(
     memory: Memory, library: Library
 ) -> None:
     """The model would read other words, and each turn that starts again would replace its own."""
-    eyes = Eyes("A quokka.", "A whale.", "A gull.")
-
-    def reading(services: Services) -> Feature:
-        given = services.files, services.memory, eyes.read, services.sentences, services.learn
-        return Feature(name="documents", file_steps={"document": UploadStep(*given).answer})
-
-    uploads = Uploads(memory, [reading])
+    uploads = Uploads(memory, [reading(eyes := Eyes("A quokka.", "A whale.", "A gull."))])
     uploads.files.content = scan(1)
     said = await uploads.upload("a.pdf")
-    assert "Of its 1 page" in (said or "")
+    assert "Of 1 page" in (said or "")
     assert await uploads.upload("a.pdf") == said
     assert len(eyes.seen) == 1
     uploads.files.content = scan(2)
@@ -103,6 +106,19 @@ async def test_a_scan_that_is_stored_already_is_not_read_again(
     assert "I read these: 1, 2." in (await uploads.upload("a.pdf") or "")
     assert len(eyes.seen) == 3
     assert [each.passages for each in await library.listed(HERE)] == [2]
+
+
+async def test_pages_that_are_pictures_are_read_beside_those_with_text(memory: Memory) -> None:
+    """Before the fix, a page with text, or the line of the app that scanned, hid all pictures."""
+    uploads = Uploads(memory, [reading(eyes := Eyes("A whale.", "A gull."))])
+    uploads.files.content = partly_scanned("The contract of Ann and Ben. " * 9, "Page two.")
+    said = await uploads.upload("a.pdf")
+    assert "Of 3 pages like this I read these: 3, 4." in (said or "")
+    assert await uploads.upload("a.pdf") == said
+    assert len(eyes.seen) == 2
+    chunks = (await memory.scopes.read(HERE)).of_kind(Chunk)
+    assert [each.place for each in chunks] == ["page 1", "page 2", "page 3", "page 4"]
+    assert [each.text for each in chunks[1:]] == ["Page two.", "A whale.", "A gull."]
 
 
 async def test_a_conversation_with_too_many_passages_takes_no_more_files(
