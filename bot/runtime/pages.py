@@ -14,6 +14,7 @@ def page_templates(folder: Path, filters: Mapping[str, Callable[..., str]]) -> j
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader([folder, _HERE]),
         autoescape=True,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,

@@ -121,8 +121,7 @@ async def test_a_message_reaches_its_topic_from_the_chosen_person(site: Site) ->
     tag = kitchen.conversation.tag
     await site.post("/say", at=tag, person="2", mention="1", text="Who cooks?")
     [said] = kitchen.messages
-    assert said.text == "@ricordo_bot Who cooks?"
-    assert said.sender is site.scene.people[1]
+    assert (said.text, said.sender) == ("@ricordo_bot Who cooks?", site.scene.people[1])
     assert site.updates[-1]["message"]["message_thread_id"] == 2
     for command in ("/help", "/help@other_bot", "/recall boat"):
         await site.post("/say", at=tag, mention="1", text=command)
@@ -199,6 +198,7 @@ async def test_what_the_script_has_already_is_not_sent_again(site: Site) -> None
     assert (again.status_code, again.content) == (304, b"")
     await site.post("/say", at=ANNA, text="Hello")
     changed = await site.client.get("/", params={"at": ANNA}, headers=known)
+    assert "334 messages, facts, summaries" in first.text
     lines = first.text.split("\n")
     for start, end, now in reversed(changed.json()):
         lines[start:end] = now
