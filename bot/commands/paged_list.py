@@ -157,8 +157,10 @@ class PagedList:
         first = on_first + (page.number - 1) * PER_PAGE if page.number else 0
         end = first + (PER_PAGE if page.number else on_first)
         entries = list(enumerate(content.entries[first:end], start=first + 1))
-        texts = [self._text(page, change.note)] if change.note else []
-        texts += [] if page.number else content.above
+        texts = [] if page.number else [*content.above]
+        note = self._text(page, change.note) if change.note else ""
+        if note not in "\n".join((*texts, *content.footer)):  # it is said once
+            texts.insert(0, note)
         if entries:
             title = self._text(page, content.title, count=len(content.entries))
             place = self._text(page, "lists.place", page=page.number + 1, pages=pages)
@@ -166,9 +168,7 @@ class PagedList:
         sizes = Counter(each.group for each in content.entries)
         for group, few in groupby(entries, key=lambda numbered: numbered[1].group):
             heading = [self._text(page, group, count=sizes[group])] if group else []
-            lines = (
-                self._text(page, each.key, number=number, **each.values) for number, each in few
-            )
+            lines = (self._text(page, each.key, number=at, **each.values) for at, each in few)
             texts.append("\n".join((*heading, *lines)))
         texts += content.below if entries else ()
         texts += [] if page.number else content.footer
@@ -182,8 +182,7 @@ class PagedList:
         else:
             rows += self._page_rows(page, pages)
         if content.switches and not page.number:
-            switches = content.switches.items()
-            row = [self._button(page, key, code, SWITCH) for code, key in switches]
+            row = [self._button(page, key, code, SWITCH) for code, key in content.switches.items()]
             rows += [tuple(row[at : at + _SWITCHES]) for at in range(0, len(row), _SWITCHES)]
         return replace(last, buttons=tuple(rows))
 

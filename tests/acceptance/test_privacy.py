@@ -68,7 +68,7 @@ async def what_is_new_comes_first_once(rig: Rig, anna: Person, chat: Chat) -> No
     shows = await ask_fully(rig, anna, chat, "/memory")
     assert shows.text.splitlines()[2] == sentence("memory.new", count=2)
     assert listed(shows)[:2] == [
-        "• 1 2 January 1970 – 3 January 1970 – Request: quokkas (#6)",
+        "• 1 2 January 1970 – 3 January 1970 – quokkas (#6)",
         "• 2 has a quokka (2 January 1970, #11)",
     ]
     await delete_now(rig, anna, shows, "✎ 1")
@@ -96,7 +96,7 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(rig: Rig)
     assert shows.text.endswith(sentence("memory.is_on"))
     await press_now(rig, anna, shows, "More (2)")
     await rig.telegram.wait_for(lambda: "3 January 1970" in shows.now.text)
-    assert listed(shows)[-1] == "• 12 2 January 1970 – 3 January 1970 – Request: pets (#1)"
+    assert listed(shows)[-1] == "• 12 2 January 1970 – 3 January 1970 – pets (#1)"
     assert "Ben" not in chat.transcript()
     await press_now(rig, anna, shows, "‹")
     await rig.telegram.wait_for(lambda: CANARY in shows.now.text)
@@ -167,7 +167,7 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(rig
 async def test_after_memory_off_nothing_is_learned_until_memory_on(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     await rig.ask(anna, chat, "My cat is called Mephisto")
-    assert (await rig.ask(anna, chat, "/memory off")).text == sentence("memory.turned_off")
+    assert (await rig.ask(anna, chat, "/memory off")).text == sentence("memory.is_off")
     await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
     await rig.ask(anna, chat, "What did I just say?")
     assert CANARY in str(rig.requests[-1].messages)

@@ -12,7 +12,7 @@ from itertools import accumulate, groupby, zip_longest
 from math import inf
 
 from bot.commands.fact_edits import EDIT
-from bot.commands.paged_list import ASK, ListContent, ListEntry
+from bot.commands.paged_list import ASK, PER_PAGE, ListContent, ListEntry
 from bot.commands.used_memories import state_entries
 from bot.feature import Services
 from bot.features.memory_page.about_people import is_about_people, names_of
@@ -93,9 +93,9 @@ class MemoryEntries:
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return the entries by group, the newest of each group first; raise `StoreError`.
 
-        The first page has the newest of each group of facts, and of what was learned since the look
-        before the latest one. With the word the entries are those that have it. A code is the
-        kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7", "c5" (imported).
+        The first page has all of a short list, or else the newest of each group of facts and of
+        what was learned since the look before the latest one. A word finds entries that have it. A
+        code is a letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7", "c5" (imported).
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
@@ -112,7 +112,6 @@ class MemoryEntries:
         listed = await in_turns(self._facts(language, facts, here, names))
         synopses = await in_turns(self._synopses(language, here))
         state = state_entries(self.sentences, language, here)
-        refused = [message for message in history.messages if message.is_refused]
         new = _new_codes(here, facts)
         fresh = [replace(each, group=_NEW) for each in (*listed, *synopses) if each.code in new]
         entries = [
@@ -121,16 +120,16 @@ class MemoryEntries:
             *(replace(each, group=_OTHER) for each in state),
             *(each for each in synopses if each.code not in new),
             *self._documents(language, here),
-            *self._refused(language, refused),
+            *self._refused(language, [each for each in history.messages if each.is_refused]),
         ]
-        portrait = _portrait([each for each in entries if each.group != _OTHER])
+        is_short = len(entries) <= PER_PAGE
+        portrait = _portrait([each for each in entries if is_short or each.group != _OTHER])
         shown_codes = {each.code for each in portrait}
         rest = [each for each in entries if each.code not in shown_codes]
         stats = await count_conversation(self._memory.store, conversation)
         learner = learner_in(facts.scope, UserFacts.name, here)
-        newest = [] if stats.is_off else history.messages[-1:]
         waits = "facts" in self.services.settings.learn
-        waits = waits and any(m.seq > facts.watermark(learner) for m in newest)
+        waits = waits and any(m.seq > facts.watermark(learner) for m in history.messages[-1:])
         mode = mode_in(facts)
         switches = (switch for each in self._features for switch in each.switches)
         settings = [switch.shown(conversation, facts) for switch in switches]
@@ -235,7 +234,7 @@ class MemoryEntries:
                 continue
             began = self.sentences.day(language, synopsis.began_at)
             ended = self.sentences.day(language, synopsis.ended_at)
-            first, *_ = synopsis.text.splitlines() or [""]
+            first = synopsis.text.partition("\n")[0].partition(": ")[2]
             values = {
                 "text": shortened(first, _LINE_UNITS),
                 "dates": began if began == ended else f"{began} – {ended}",
@@ -289,7 +288,8 @@ def _portrait(entries: Sequence[ListEntry]) -> list[ListEntry]:
     groups = groupby(_by_group(entries), key=lambda each: each.group)
     places = zip_longest(*(list(few) for _, few in groups))
     best = [each for place in places for each in place if each][:_ON_PORTRAIT]
-    units = accumulate(utf16_length(str(each.values["text"])) + _AROUND_UNITS for each in best)
+    texts = (str(each.values.get("text", "")) for each in best)  # names of files are short
+    units = accumulate(utf16_length(text) + _AROUND_UNITS for text in texts)
     fitting = zip(best, units, strict=True)
     return _by_group([each for each, used in fitting if used <= _PORTRAIT_UNITS])
 

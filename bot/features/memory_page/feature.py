@@ -173,7 +173,7 @@ class MemorySettings:
             case "off" | "on":
                 switch = self.memory.switch.turn_off if to == "off" else self.memory.switch.turn_on
                 await switch(conversation)
-                key = f"memory.turned_{to}"
+                key = "memory.is_off" if to == "off" else "memory.turned_on"
             case "quiet" | "hide marks" | "show marks":
                 is_quiet = await self._set_quiet(conversation, to, update_id)
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"
