@@ -2,7 +2,6 @@
 
 import ast
 import math
-import operator
 from collections.abc import Callable
 
 import simpleeval
@@ -53,17 +52,8 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "min": min,
     "round": _round,
 }
-_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: _power,
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-}
+_TAKEN = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.UAdd, ast.USub)
+_OPERATORS = {kind: simpleeval.DEFAULT_OPERATORS[kind] for kind in _TAKEN} | {ast.Pow: _power}
 _NAMES = {"pi": math.pi, "e": math.e, "tau": math.tau}
 _SYNTAX = (
     *(ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop),
