@@ -132,10 +132,12 @@ class Document(Field):
     nbytes: int = 0
     sender_id: int = 0  # 0 for the operator
     imported_from: str = ""  # the assistant whose talks it holds
+    sent_at: float = 0  # 0 in older documents; it may be read for minutes before it is added
 
     def without(self, erased: Erased) -> Self | None:
         """Erase it if its sender is erased, unless they sent it later."""
-        return None if erased.takes_from(self.sender_id, self.added_at) else self
+        sent_at = self.sent_at or self.added_at
+        return None if erased.takes_from(self.sender_id, sent_at) else self
 
     @property
     def stored(self) -> str:
@@ -191,6 +193,7 @@ class Origin:
     link: str = ""
     nbytes: int = 0  # size of the file
     sender_id: int = 0  # the person who sent it, 0 for the operator
+    sent_at: float = 0
     imported_from: str = ""  # the assistant whose talks these are
     digest: str = ""  # of the file's bytes, if a model reads it; "": that of the passages counts
 

@@ -173,7 +173,7 @@ class UploadStep:
         would replace those.
         """
         format_, name = format_of(file.name, file.mime_type), _free_name(here, sent, file.name)
-        origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
+        origin = Origin(name, "", file.nbytes, sent.sender.id, sent.sent_at)
         scanned: dict[str, object] = {}
         try:
             sections = await read_sections(content, format_, Limits())

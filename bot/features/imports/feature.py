@@ -183,9 +183,7 @@ class Importing:
             taken = {each.title for each in documents(here).values()}
             numbered = (f"{title} ({number})" for number in count(2))
             free = next(each for each in chain([title], numbered) if each not in taken)
-            origin = Origin(
-                free, nbytes=file.nbytes, sender_id=sender_id, imported_from=found.source
-            )
+            origin = Origin(free, "", file.nbytes, sender_id, sent.sent_at, found.source)
             await Library(self.memory.scopes).put(here, origin, found.passages)
         keys = ["import.list_done" if is_list else "import.done"]
         keys += ["import.example"] * bool(found.passages)

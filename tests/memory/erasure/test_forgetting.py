@@ -433,12 +433,13 @@ async def test_a_former_wording_goes_with_its_message(memory: Memory, valkey: st
 
 
 async def test_files_sent_to_a_group_go_with_their_sender(memory: Memory, valkey: str) -> None:
+    """Also one that was still being read when the person confirmed."""
     library = Library(memory.scopes)
     for name, sender in (("anns.txt", ANN), ("bobs.txt", BOB)):
         scope_memory = await memory.scopes.read(GROUP)
         passages = [Section(f"{CANARY if sender == ANN else 'boat'} says {name}")]
-        await library.put(scope_memory, Origin(name, sender_id=sender), passages)
-    await memory.forgetting.erase_share(GROUP, ANN, time.time() + 1, "nonce")
+        await library.put(scope_memory, Origin(name, sender_id=sender, sent_at=9), passages)
+    await memory.forgetting.erase_share(GROUP, ANN, 10, "nonce")
     left = await library.listed(GROUP)
     assert [document.title for document in left] == ["bobs.txt"]
     assert CANARY.encode() not in await everything_stored(valkey)
