@@ -1,5 +1,6 @@
 """What the buttons of a list do to single memories, which they name by codes."""
 
+import re
 from secrets import token_hex
 
 import structlog
@@ -15,13 +16,12 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
+_ID = "[1-9][0-9]{0,17}"  # Redis accepts no much larger one; only a fact of a topic has a negative
 _RECALL_AGAIN = "k"
 """The kind of code that names messages, "k12,13", which a deleted fact rested on."""
-_KINDS = frozenset(("x", "d", "f", "s", "r", "m", _RECALL_AGAIN))
+_CODE = re.compile(rf"x|d.*|f-?{_ID}|[srm]{_ID}|{_RECALL_AGAIN}{_ID}(?:,{_ID})*")
 _MAX_SEQS = 3
 """Messages that a button can name within Telegram's 64 bytes."""
-_MAX_ID = 2**63 - 1
-"""The largest id that Redis accepts, of a message or a record."""
 
 
 class MemoryDeletion:
@@ -96,15 +96,7 @@ def _read(code: str) -> tuple[str, list[int]]:
 
     Raise `NotConfirmed` for a code that the bot never made.
     """
-    kind, rest = code[:1], code[1:]
-    if kind not in _KINDS:
+    if not _CODE.fullmatch(code):
         raise NotConfirmed("unknown")
-    numbers = () if kind in "xd" else rest.split(",") if kind == _RECALL_AGAIN else (rest,)
-    try:
-        ids = [int(each) for each in numbers]
-    except ValueError:
-        raise NotConfirmed("unknown") from None
-    # Only a fact of a topic has a negative id.
-    if not all(0 < (abs(each) if kind == "f" else each) <= _MAX_ID for each in ids):
-        raise NotConfirmed("unknown")
-    return kind, ids
+    ids = "" if code[0] in "xd" else code[1:]
+    return code[0], [int(each) for each in ids.split(",") if each]

@@ -6,10 +6,12 @@ them and learning does not read them any more. Otherwise the old words would com
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.statements import stems
+from memory.message import Message
 from memory.scopes.changes import Revision, Write, chain_of, facts_behind
 from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fact_lists import place_of
@@ -20,7 +22,7 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
 from memory.search.words import content_terms, languages_of, words_of
 from memory.store.keys import Scope
-from memory.store.store import stream_entries
+from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
 _EXCHANGE = 2  # messages of an exchange
@@ -46,25 +48,23 @@ class Correcting:
         """
         for leaves in self.fact_leaves:
             await leaves(conversation, fact_id)
-        scope, stored_id = place_of(conversation, fact_id)
+        place, stored_id = place_of(conversation, fact_id)
         seqs: Sequence[int] = ()
-        chain: Sequence[Fact] = ()
+        gone: _Gone | None = None
 
         async def decide(facts: ScopeMemory) -> Revision | None:
-            nonlocal seqs, chain
+            nonlocal seqs, gone
             fact = facts.record(stored_id)
             if not isinstance(fact, Fact):
                 return None
             seqs = _by_conversation(fact).get(conversation, ())
-            chain = facts_behind(facts, fact)
-            # First, so that after a crash the fact is still there to be deleted.
-            await self._take_back(conversation, scope, chain)
-            return Revision(records=chain_of(facts, fact))
+            gone = _Gone(conversation, place, facts_behind(facts, fact))
+            hidden = await self._take_back(gone, facts)
+            return replace(hidden, records=chain_of(facts, fact))
 
-        erased = await self.scopes.update(scope, decide)
-        await self._drop_items(chain)  # one may have been added since
-        if erased.records and scope != conversation:  # an answer that uses the fact begins again
-            await self.scopes.update(conversation, lambda _: Revision())
+        await self.scopes.update(place, decide)
+        if gone:
+            await self._take_back(gone)
         return tuple(seqs)
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
@@ -78,35 +78,36 @@ class Correcting:
             await leaves(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
         edited: Fact | None = None
-        chain: Sequence[Fact] = ()
-        gone: Collection[str] = ()
+        gone: _Gone | None = None
+        lost: Collection[str] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
-            nonlocal edited, chain, gone
+            nonlocal edited, gone, lost
             edited = present_fact(facts, stored_id)
             if edited is None:
                 return None
             now = time()
             chain = facts_behind(facts, edited)
             replaced = wordings_of(chain, now)
-            gone = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
+            gone = _Gone(conversation, place, chain, instead=text)
+            lost = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
-            # First, so that after a crash the fact is still there to be edited.
-            await self._take_back(conversation, place, chain, instead=text)
+            hidden = await self._take_back(gone, facts)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
             new = new.in_place_of(edited)
-            removed = _states_with(gone, facts)
-            return Revision(records=chain_of(facts, edited), added=[new], removed=removed)
+            added, removed = [new, *hidden.added], _states_with(lost, facts)
+            records = chain_of(facts, edited)
+            return replace(hidden, records=records, added=added, removed=removed)
 
         await self.scopes.update(place, decide)
-        if edited is None:
+        if edited is None or gone is None:
             return False
-        await self._drop_items(chain)
+        await self._take_back(gone)
         seqs = _by_conversation(edited)
         for scope in {conversation, *seqs}:
-            await self._drop_summaries(scope, seqs.get(scope, ()), gone)
+            await self._drop_summaries(scope, seqs.get(scope, ()), lost)
         return True
 
     async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> None:
@@ -174,44 +175,29 @@ class Correcting:
         )
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
-    async def _take_back(
-        self, conversation: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
-    ) -> None:
-        """Hide the messages of the first fact, and answers that had one of the facts and repeat it.
+    async def _take_back(self, gone: "_Gone", facts: ScopeMemory | None = None) -> Revision:
+        """Hide in all other conversations what has the words of a fact; return what does it here.
 
-        They have a word of the fact that is neither in their question nor in the text `instead`.
-        All answers here are read, and elsewhere those since a message that the facts come from.
+        It is called with the `facts` before the fact goes, so that after a crash the fact is still
+        there to be deleted or edited, and once more after it: an answer may have been committed in
+        between. No other one can follow, because open turns begin again.
         """
-        for scope, seqs in _by_conversation(chain[0]).items():
-            await self.hide(scope, seqs)
-        wordings = wordings_of(chain, time())
-        languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
-        sign = -1 if place.is_private else 1  # as `place_of` reads it
-        terms = {f"f{sign * each.id}": content_terms(each.text, languages) for each in wordings}
-        stays = content_terms(instead, languages)
-        client, keys = self.scopes.store.client, self.scopes.store.keys
-        for scope, seqs in (_by_conversation(*wordings) | {conversation: [0]}).items():
-            question, found = "", list[int]()
-            async for entry, fields in stream_entries(
-                client, keys.scope(scope).log, f"{min(seqs)}-0"
-            ):
-                message = message_of(seq_of(entry), fields)
-                if message.role == "user":
-                    question = message.text
-                elif used := terms.keys() & message.used.split():
-                    said = content_terms(message.text, languages) - stays
-                    said -= content_terms(question, languages)
-                    if any(not terms[code].isdisjoint(said) for code in used):
-                        found.append(message.seq)
-            await self.hide(scope, found)
-        await self._drop_items(chain)
-
-    async def _drop_items(self, facts: Sequence[Fact]) -> None:
-        for conversation, seqs in _by_conversation(*facts).items():
-            await WorkItems(self.scopes.store).drop_unasked(conversation, seqs)
+        here, store = Revision(), self.scopes.store
+        for scope in gone.read_until:
+            if scope == gone.place:
+                here = await gone.hiding(store, facts) if facts else here
+            else:
+                await self.scopes.update(scope, partial(gone.hiding, store))
+                gone.read_until[scope] = gone.newest
+        for conversation, seqs in _by_conversation(*gone.chain).items():
+            await WorkItems(store).drop_unasked(conversation, seqs)
+        return here
 
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
-        """Keep messages and their answers, but do not let recall find them; or let it again."""
+        """Keep messages and their answers, but do not let recall find them; or let it again.
+
+        With a message comes back what was hidden because of it.
+        """
         log = self.scopes.store.keys.scope(conversation).log
         stored = await self.scopes.store.client.pipeline(
             [("XRANGE", log, f"{seq}-0", "+", "COUNT", _EXCHANGE) for seq in seqs]
@@ -224,11 +210,73 @@ class Correcting:
         ]
 
         def decide(here: ScopeMemory) -> Write | None:
-            entries = [Hidden(seq, hidden) for seq in exchanges if (seq in here.hidden) != hidden]
+            if hidden:
+                entries = [Hidden(seq) for seq in exchanges if seq not in here.hidden]
+            else:
+                entries = [
+                    Hidden(seq, hidden=False, because=reason)
+                    for seq, reasons in here.hidden.items()
+                    for reason in reasons & {*seqs, *exchanges}
+                ]
             return Write(entries) if entries else None
 
         if exchanges:
             await self.scopes.update(conversation, decide)
+
+
+class _Gone:
+    """The words of a fact and of those it had replaced, which are deleted or get other words.
+
+    An answer repeats them if it had one of these facts, and has a word of it that is neither in its
+    question nor in the text that comes `instead`.
+    """
+
+    def __init__(
+        self, asked_in: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
+    ) -> None:
+        self.place, self.chain = place, chain
+        self._sources = _by_conversation(chain[0])
+        wordings = wordings_of(chain, time())
+        self._languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
+        sign = -1 if place.is_private else 1  # as `place_of` reads it
+        self._terms = {
+            f"f{sign * each.id}": content_terms(each.text, self._languages) for each in wordings
+        }
+        self._stays = content_terms(instead, self._languages)
+        # What is not read. All is read in the conversation where this was asked for, and elsewhere
+        # what was said since a message that one of the facts comes from.
+        before = {scope: min(seqs) - 1 for scope, seqs in _by_conversation(*wordings).items()}
+        self.read_until = before | {asked_in: 0}
+        self.newest = 0  # the last message that was read
+
+    async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
+        """Return what hides the messages of the first fact here, and answers that repeat the facts.
+
+        The first message is what all of it is hidden for.
+        """
+        sources = self._sources.get(here.scope, ())
+        self.newest, question, exchanges = self.read_until[here.scope], "", set[int]()
+        log, added = store.keys.scope(here.scope).log, list[Hidden]()
+        async for entry, fields in stream_entries(store.client, log, f"({self.newest}-0"):
+            message = message_of(seq_of(entry), fields)
+            seq = self.newest = message.seq
+            if seq in sources:
+                exchanges.add(message.exchange)
+            if message.role == "user":
+                question = message.text
+            because = sources[0] if sources else seq
+            is_meant = message.exchange in exchanges or self._is_repeated(message, question)
+            if is_meant and because not in here.hidden.get(seq, ()):
+                added.append(Hidden(seq, because=because))
+        return Revision(added=added, said=self.newest)
+
+    def _is_repeated(self, message: Message, question: str) -> bool:
+        used = self._terms.keys() & message.used.split()
+        if message.role == "user" or not used:
+            return False
+        said = content_terms(message.text, self._languages) - self._stays
+        said -= content_terms(question, self._languages)
+        return any(not self._terms[code].isdisjoint(said) for code in used)
 
 
 def present_fact(facts: ScopeMemory, fact_id: int) -> Fact | None:

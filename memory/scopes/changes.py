@@ -40,6 +40,7 @@ class Revision:
     fields: Sequence[Field] = ()  # with their new values
     removed: Collection[str] = ()  # names of fields
     added: Sequence[ScopeEntry] = ()
+    said: int | None = None  # the newest message that was read for it: refused if another followed
     receipt_id: str = ""  # a repeat within the hour changes nothing and returns the same receipt
     # A message that keeps its place and gets this text. Its vector and all later ones go, because
     # vectors have no gaps.

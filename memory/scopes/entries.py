@@ -175,11 +175,15 @@ THE_ONE_BEFORE = -1
 
 @dataclass(frozen=True, slots=True)
 class Hidden(ScopeEntry):
-    """A message must not be found by searches; if not `hidden`, it may be found again."""
+    """A message must not be found by searches; if not `hidden`, it may be found again.
+
+    It stays hidden while there is another reason.
+    """
 
     KIND = "hidden"
     seq: int
     hidden: bool = True
+    because: int = 0  # the reason: a message that somebody wanted hidden; 0 for this one
 
     without = never_erased  # the sequence is never used again
 

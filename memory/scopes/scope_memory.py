@@ -70,7 +70,8 @@ class ScopeMemory(EmbeddedStream):
         self.revision = 0  # of the fields, the records and their vectors
         self.renewed_at = 0.0  # when this process last renewed the scope's expiry (Unix seconds)
         self._records: dict[int, Record] = {}
-        self.hidden: set[int] = set()  # sequences of messages that searches must not find
+        # Sequences of messages that searches must not find, and the reasons (`Hidden.because`).
+        self.hidden: dict[int, set[int]] = {}
         self._amendments: dict[int, list[int]] = {}
         self._replaced: dict[int, set[int]] = {}  # by a fact: the ids of those that it replaced
         self._by_kind: dict[type[Record], HybridIndex] = {}
@@ -238,8 +239,11 @@ class ScopeMemory(EmbeddedStream):
                     fact = self._records.get(fact_id)
                     if isinstance(fact, Fact):
                         record = entry.amended(fact)
-                case Hidden(seq, hidden):
-                    self.hidden.add(seq) if hidden else self.hidden.discard(seq)
+                case Hidden(seq, hidden, because):
+                    reasons = self.hidden.setdefault(seq, set())
+                    reasons.add(because or seq) if hidden else reasons.discard(because or seq)
+                    if not reasons:
+                        del self.hidden[seq]
             if record is not None:
                 self._records[record.id] = record
                 if isinstance(record, Fact) and record.replaced_by:

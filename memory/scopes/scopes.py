@@ -331,6 +331,8 @@ class Scopes:
             "added": numbered[len(ids) :],
             "fields": new_values(revision),
         }
+        if revision.said is not None:
+            wanted["said"] = str(revision.said)
         if message := revision.rewritten:
             wanted["rewritten"] = {"seq": message.seq, **stored_fields(message)}
         is_waiting = True

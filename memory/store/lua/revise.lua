@@ -3,6 +3,7 @@
 --   receipt: the id under which the receipt is kept, '' for none
 --   ttl_s
 --   epoch, erasure, newest, known: the versions, the newest record and the fields when this was decided
+--   said: the newest message when this was decided; absent if it does not matter
 --   messages: sequences to erase;  records: ids to erase
 --   instead: id and kind of a record, and the number of the argument that holds its new content
 --   reworded: those of them that have another text. Their vectors go, and all later ones, because vectors have no gaps
@@ -23,6 +24,8 @@ local newest_id = newest and number_of(newest) or '0'
 if epoch ~= wanted.epoch or erasure ~= wanted.erasure or newest_id ~= wanted.newest then
   return outcome('stale')
 end
+local said = wanted.said and last_of(LOG)
+if said and tonumber(number_of(said)) > tonumber(wanted.said) then return outcome('stale') end
 -- A field that was written since might rest on what goes now.
 local fields = redis.call('HGETALL', LEARNED)
 for i = 1, #fields, 2 do

@@ -13,20 +13,18 @@ from memory.behaviors.context import Asker
 from memory.behaviors.running_state import RunningState
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
-from memory.message import Message
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import Again, Fact
 from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.erasure.test_forgetting import ANNS, CANARY, forget, source, write
+from tests.memory.erasure.test_forgetting import ANNS, CANARY, forget, say, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, clear, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
@@ -75,33 +73,50 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
         ("And who walks?", "Bob.", "f1"),
     ]
     for number, (question, answer, used) in enumerate(said, 2):
-        await exchange(memory, here, number, question, answer, used)
+        await say(memory, number, question, answer, here=here, used=used)
     assert await memory.correcting.edit_fact(here, 1, "has with Bob a tomcat called Faust", ANN)
-    assert (await memory.scopes.read(here)).hidden == {1, 2, 4}
+    assert (await memory.scopes.read(here)).hidden.keys() == {1, 2, 4}
     await memory.correcting.delete_fact(here, (await memory.scopes.read(scope)).facts[0].id)
-    assert (await memory.scopes.read(here)).hidden == {1, 2, 4, 10, 12}
+    assert (await memory.scopes.read(here)).hidden.keys() == {1, 2, 4, 10, 12}
+    await memory.correcting.hide(here, [1], hidden=False)
+    assert (await memory.scopes.read(here)).hidden.keys() == set()
+
+
+async def test_what_is_hidden_for_two_facts_is_recalled_again_after_both(memory: Memory) -> None:
+    await talk(memory, "my tomcat is called Mephisto", "my dog is called Faust")
+    pets = [Fact(0, f"has a {pet}", (source(at),), 1) for at, pet in ((1, "tomcat"), (3, "dog"))]
+    await write(memory, ANNS, *pets)
+    await say(memory, 3, "Who is it?", "A tomcat and a dog.", used="f1 f2")
+    for fact_id in (1, 2):
+        await memory.correcting.delete_fact(HERE, fact_id)
+    await memory.correcting.hide(HERE, [3], hidden=False)
+    assert (await memory.scopes.read(HERE)).hidden.keys() == {1, 2, 6}
+
+
+@PLACES
+async def test_an_answer_that_is_committed_while_its_fact_is_deleted_is_not_recalled(
+    memory: Memory, tokens: TokenCounter, interrupted: InterruptedClient, here: Scope, scope: Scope
+) -> None:
+    await talk(memory, "my tomcat is called Mephisto", conversation=here)
+    await write(memory, scope, Fact(0, "has a tomcat called Mephisto", (source(1, here),), 1))
+    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
+    answers = partial(say, memory, 2, "What shall I buy?", "Milk for Mephisto.", here=here)
+    interrupted.behind["HGETALL"] = partial(answers, used="f1")  # behind the first look for such
+    await beside.correcting.delete_fact(here, 1)
+    assert interrupted.behind == {}
+    assert (await memory.scopes.read(here)).hidden.keys() == {1, 2, 4}
 
 
 async def test_answers_are_hidden_also_where_the_deleted_fact_comes_from(memory: Memory) -> None:
     await talk(memory, "one", "my tomcat is called Mephisto", conversation=HERE)
-    await exchange(memory, HERE, 3, "What shall I buy?", "Fish for Mephisto.", "f1")
-    await exchange(memory, TOPIC, 1, "And today?", "Milk for Mephisto.", "f1")
-    await exchange(memory, TOPIC, 2, "My tomcat is called Mephisto, I say", "Fine.", "")
+    await say(memory, 3, "What shall I buy?", "Fish for Mephisto.", used="f1")
+    await say(memory, 1, "And today?", "Milk for Mephisto.", here=TOPIC, used="f1")
+    await say(memory, 2, "My tomcat is called Mephisto, I say", "Fine.", here=TOPIC)
     said_twice = Fact(0, "has a tomcat called Mephisto", (source(3, HERE), source(3, TOPIC)), 1)
     await write(memory, ANNS, said_twice)
     await memory.correcting.delete_fact(TOPIC, 1)
-    assert (await memory.scopes.read(HERE)).hidden == {3, 4, 6}
-    assert (await memory.scopes.read(TOPIC)).hidden == {2, 3, 4}
-
-
-async def exchange(
-    memory: Memory, here: Scope, number: int, question: str, answer: str, used: str
-) -> None:
-    turn = await begin(memory, number, here)
-    asked = Message(0, 0, "user", question, 1, ANN)
-    await memory.turns.write_outbox(turn, b"[]")
-    both = [asked, Message(0, 0, "assistant", answer, 1, used=used)]
-    await memory.turns.commit(turn, both, Cursor())
+    assert (await memory.scopes.read(HERE)).hidden.keys() == {3, 4, 6}
+    assert (await memory.scopes.read(TOPIC)).hidden.keys() == {2, 3, 4}
 
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:

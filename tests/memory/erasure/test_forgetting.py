@@ -95,12 +95,7 @@ async def test_later_answers_that_repeat_a_message_are_found_by_its_rare_words(
         ("And Bob's?", "Quokka, too."),
     ]
     for number, (question, answer) in enumerate(said, 1):
-        turn = await begin(memory, number)
-        asker = BOB if question == "And Bob's?" else ANN
-        asked = Message(0, 0, "user", question, number, asker, message_ids=(number,))
-        await memory.turns.write_outbox(turn, b"[]")
-        answered = Message(0, 0, "assistant", answer, number)
-        await memory.turns.commit(turn, [asked, answered], Cursor())
+        await say(memory, number, question, answer, BOB if question == "And Bob's?" else ANN)
 
     async def repeats(message_id: int) -> set[int]:
         found = await memory.forgetting.find_exchange(HERE, message_id)
@@ -108,6 +103,23 @@ async def test_later_answers_that_repeat_a_message_are_found_by_its_rare_words(
 
     assert await repeats(2) == {6}
     assert await repeats(7) == {16}
+
+
+async def say(
+    memory: Memory,
+    number: int,
+    question: str,
+    answer: str,
+    asker: int = ANN,
+    *,
+    here: Scope = HERE,
+    used: str = "",
+) -> None:
+    turn = await begin(memory, number, here)
+    asked = Message(0, 0, "user", question, number, asker, message_ids=(number,))
+    await memory.turns.write_outbox(turn, b"[]")
+    answered = Message(0, 0, "assistant", answer, number, used=used)
+    await memory.turns.commit(turn, [asked, answered], Cursor())
 
 
 async def test_a_fact_is_erased_with_its_last_source(memory: Memory) -> None:
