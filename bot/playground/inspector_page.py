@@ -1,18 +1,15 @@
 """The playground's page: a chat as people see it, and beside it how each answer came about.
 
-The page is rendered on the server. After each change its script asks for the lines that changed.
+The page is rendered on the server. After each change its script asks for it and shows what differs.
 Only the open turn is rendered in full, and the keys of Redis if they are asked for.
 """
 
 import asyncio
 import hashlib
-import json
 import re
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from difflib import SequenceMatcher
 from http import HTTPStatus
 from itertools import pairwise
 from pathlib import Path
@@ -59,9 +56,6 @@ _MIN_SHOWN, _SLIDE = 60, 20
 """Newest messages of a chat that are shown at first; the first one changes only every 20 messages,
 because the script compares messages by their position."""
 
-_MAX_KEPT, _MAX_WORK = 8, 5_000_000
-"""Sent pages that are kept to find what changed since; to find too much would block the bot."""
-
 _MAX_NAME, _TONES = 32, 6
 _KEY = re.compile(r"[!-~]{1,512}")
 
@@ -81,7 +75,6 @@ class InspectorPage:
         self.has_key = asyncio.Event()
         """Set when somebody has pasted a `key`, with which the bot has to start again."""
         self._languages = {code: Locale(code).display_name for code in Catalogue().languages}
-        self._kept: dict[str, list[str]] = {}
         self._is_stopping = False
         self._templates = page_templates(_WEB, FILTERS)
         functions = {"to_html": to_html, "telegram_id_of": telegram_id_of}
@@ -161,24 +154,9 @@ class InspectorPage:
                 )
             )
         )
-        return self._changed(page, request.headers.get("if-none-match", ""))
-
-    def _changed(self, page: Response, known: str) -> Response:
-        version = hashlib.blake2b(page.body, digest_size=16).hexdigest()
-        if known == version:
-            return Response(status_code=HTTPStatus.NOT_MODIFIED)
-        now = bytes(page.body).decode().split("\n")
-        before = self._kept.get(known, [])
-        equal = (Counter(before) & Counter(now)).total()
-        if before and (max(len(before), len(now)) - equal) * len(now) <= _MAX_WORK:
-            found = SequenceMatcher(None, before, now).get_opcodes()
-            lines = [(a, b, now[c:d]) for tag, a, b, c, d in found if tag != "equal"]
-            page = Response(json.dumps(lines), media_type="application/json")
-        self._kept[version] = now
-        while len(self._kept) > _MAX_KEPT:
-            del self._kept[next(iter(self._kept))]
-        page.headers["etag"] = version
-        return page
+        page.headers["etag"] = hashlib.blake2b(page.body, digest_size=16).hexdigest()
+        is_known = page.headers["etag"] == request.headers.get("if-none-match")
+        return Response(status_code=HTTPStatus.NOT_MODIFIED) if is_known else page
 
     async def _events(self, request: Request) -> StreamingResponse:
         async def news() -> AsyncIterator[str]:

@@ -1,7 +1,7 @@
-// Fetches the lines of this page that changed and shows what is different. Without scripts the page works by reloading.
+// Fetches this page again and shows what is different. Without scripts the page works by reloading.
 let isDue = false;
 let isBusy = false;
-let shown = { address: "", version: "", text: "" };
+let shown = { address: "", version: "" };
 
 async function refresh() {
   isDue = true;
@@ -14,22 +14,14 @@ async function refresh() {
       const headers = shown.address === address ? { "If-None-Match": shown.version } : {};
       const answer = await fetch(address, { headers, cache: "no-store" });
       if (!answer.ok) continue; // nothing has changed
-      const isPage = answer.headers.get("Content-Type").startsWith("text/html");
-      const text = isPage ? await answer.text() : patched(shown.text, await answer.json());
-      show(new DOMParser().parseFromString(text, "text/html"));
-      shown = { address, version: answer.headers.get("ETag"), text };
+      show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      shown = { address, version: answer.headers.get("ETag") };
     }
   } catch {
     // The server has ended; the event source connects again when it is back.
   } finally {
     isBusy = false;
   }
-}
-
-function patched(text, changes) {
-  const lines = text.split("\n");
-  for (const [from, to, now] of changes.reverse()) lines.splice(from, to - from, ...now);
-  return lines.join("\n");
 }
 
 function show(fresh) {
