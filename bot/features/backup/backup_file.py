@@ -44,8 +44,7 @@ _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**27, "dklen": 64}
 
 _Hex = Annotated[str, Field(pattern="^(?:[0-9a-f]{2})*$")]
 
-FileRecord = dict[str, Any]
-"""One JSON object of a file."""
+FileRecord = dict[str, Any]  # one JSON object of a file
 
 
 class BackupRefused(Exception):

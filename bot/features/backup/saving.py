@@ -24,8 +24,7 @@ from memory.store.journal import person_name
 from memory.store.keys import TAG_FIELD, Keys, Scope
 from memory.store.store import Scripts, Store, pages_of_scopes, stream_entries
 
-LUA = Path(__file__).parent / "lua"
-"""Our scripts."""
+LUA = Path(__file__).parent / "lua"  # our scripts
 
 _HASHES_IN_FILE = {"meta": "meta", "learned": "learned", "work": "reminders"}
 HASHES = tuple(_HASHES_IN_FILE)

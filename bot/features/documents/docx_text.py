@@ -5,18 +5,19 @@ accepted. Notes and comments stand in brackets where the text refers to them; wh
 at their heads stands before the text, and what they have at their feet after it.
 """
 
-import io
+import re
+import zipfile
 from collections.abc import Iterator
 from itertools import chain
 
-import docx
-from docx.document import Document
 from docx.oxml.ns import qn
 from lxml import etree
 
-from bot.parsing.answers import Sections, answer_sections, open_zip
+from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
 from bot.parsing.html_text import add_xml, xml_of
 
+_WORD = b"http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"  # Word can save as "strict"
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _MERGED, _SPAN = (f"{qn('w:tcPr')}/{qn(name)}" for name in ("w:vMerge", "w:gridSpan"))
@@ -28,8 +29,7 @@ _LEFT_OUT = dict.fromkeys((_FALLBACK, *map(qn, ("w:del", "w:moveFrom", "w:pPr", 
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
-    open_zip(content, memory_mb)
-    document = docx.Document(io.BytesIO(content))
+    document = open_zip(content, memory_mb)
     headings = {
         style.get(qn("w:styleId"))
         for style in chain.from_iterable(_parts(document, "styles"))
@@ -41,8 +41,10 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
         for kind in ("footnote", "endnote", "comment")
         for note in chain.from_iterable(_parts(document, f"{kind}s"))
     }
-    body = xml_of(document.part.blob)
-    for root in (*_parts(document, "header"), body, *_parts(document, "footer")):
+    bodies = [*_parts(document, "document")]
+    if not bodies:
+        raise NotRead("damaged")
+    for root in (*_parts(document, "header"), *bodies, *_parts(document, "footer")):
         for table in root.iter(qn("w:tbl")):
             _fill_merged_cells(table)
         for element in root.iter("*"):
@@ -73,10 +75,11 @@ def _text(element: etree._Element) -> str:
     return "".join(element.itertext(qn("w:t")))
 
 
-def _parts(document: Document, kind: str) -> Iterator[etree._Element]:
-    for part in document.part.rels.values():
-        if part.reltype.endswith(f"/{kind}"):
-            yield xml_of(part.target_part.blob)
+def _parts(document: zipfile.ZipFile, kind: str) -> Iterator[etree._Element]:
+    """Yield the parts of a kind by their names; Word for the web counts all: `document2.xml`."""
+    for name in document.namelist():
+        if re.fullmatch(rf"[^/]+/{kind}\d*\.xml", name):
+            yield xml_of(document.read(name).replace(_STRICT, _WORD))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ from memory.message import ImageDetail, Picture
 from memory.scopes.history import ChatHistory
 from memory.text.tokens import TokenCounter
 
-PHOTO_MARK = "[photo]"
-"""Begins the text that is stored in place of a photo."""
+PHOTO_MARK = "[photo]"  # begins the text that is stored in place of a photo
 LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
 """Stands for a photo whose album was answered without it."""
 _MAX_FETCHED_BYTES = 64 * 2**20

@@ -32,9 +32,8 @@ def partly_scanned(*texts: str) -> bytes:
     writer = PdfWriter()
     for content in (pdf(*texts), scan(2)):
         writer.append(io.BytesIO(content))
-    [line] = PdfReader(io.BytesIO(pdf("Scanned with an app"))).pages
     for page in writer.pages[len(texts) :]:
-        page.merge_page(line)
+        page.merge_page(PdfReader(io.BytesIO(pdf("Scanned with an app"))).pages[0])
     return saved(writer)
 
 
