@@ -136,10 +136,11 @@ class MemoryEntries:
         settings += [f"memory.mode_{mode}"] * (mode != "auto" and not stats.is_off)
         shown_settings = (self.sentences.text(language, key) for key in settings if key)
         lines = (line for each in self._features for line in each.memory_lines)
+        nothing = [] if entries else [self.sentences.text(language, "memory.empty")]
         return ListContent(
             "memory.learned",
             [*portrait, *_by_group(rest)],
-            above=self._states(language, stats, facts.zone),
+            above=[*nothing, *self._states(language, stats, facts.zone)],
             footer=[
                 *filter(None, (line(language, here, facts) for line in lines)),
                 " ".join((*shown_settings, self._counts(language, stats, waits=waits))),
@@ -173,10 +174,8 @@ class MemoryEntries:
         self.services.learn(conversation)
 
     def _states(self, language: str, stats: ConversationStats, zone: str) -> list[str]:
-        """Return what one has to know first: that nothing is there, or that nothing is kept now."""
+        """Return what one has to know first: that nothing is kept now."""
         text, found = self.sentences.text, []
-        if not stats.messages:
-            found.append(text(language, "memory.empty"))
         if stats.off_record_until > time.time():
             moment = self.sentences.local(language, stats.off_record_until, zone)
             found.append(text(language, "off.lasts", **moment))
