@@ -11,6 +11,9 @@ CLAIM = "k"
 """In `Message.used`, before the person's language: the answer claims to have saved something, and
 no tool did."""
 
+_MAX_DIFFERENCE_S = 86_400
+"""Between the times of a message and its edit or a reply: Telegram delivers up to a day late."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -49,6 +52,14 @@ class Message:
     def is_task(self) -> bool:
         """Whether it is a task that became due, which no message in the chat shows."""
         return bool(self.message_ids) and self.message_ids[0] < 0
+
+    def shows(self, message_id: int, sent_at: float = 0) -> bool:
+        """Whether it holds the message of this id that was sent then, 0 for an unknown time.
+
+        A group that becomes a supergroup gives its ids again.
+        """
+        is_of_then = abs(self.sent_at - (sent_at or self.sent_at)) < _MAX_DIFFERENCE_S
+        return is_of_then and message_id in self.message_ids
 
     @property
     def ids_in_chat(self) -> tuple[int, ...]:

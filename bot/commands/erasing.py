@@ -3,10 +3,11 @@
 Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
+import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 import structlog
@@ -14,7 +15,7 @@ import structlog
 from bot.commands.access import call_context_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Parts
+from bot.reply.parts import Button, Parts
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, ChatMigrated, OutcomeUnknown, TelegramError
@@ -88,6 +89,7 @@ Deleting = Callable[[CallContext], Awaitable[None]]
 """Is told that a conversation is about to be erased."""
 
 
+_TARGET = re.compile(r"(all)|(?:(chat|user) )?(-?[0-9]+)|")
 _JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}
 
 
@@ -101,17 +103,10 @@ class ErasureTarget:
     @classmethod
     def of(cls, arguments: str, here: int) -> "ErasureTarget | None":
         """Read the command's arguments, or a button's; `None` if they name nothing."""
-        match arguments.split():
-            case []:
-                return cls("chat", here)
-            case ["all"]:
-                return cls("all")
-            case ["chat" | "user" as kind, number] if is_number(number):
-                return cls(kind, int(number))
-            case [number] if is_number(number):
-                return cls("chat", int(number))
-            case _:
-                return None
+        found = _TARGET.fullmatch(" ".join(arguments.split()))
+        if found is None or found[1]:
+            return cls("all") if found else None
+        return cls(found[2] or "chat", int(found[3] or here))
 
     def __str__(self) -> str:
         """Return the form for a button."""
@@ -177,20 +172,24 @@ class ErasingCommands:
             return Answer(self._sentences.ask_to_erase(language, "forget.ask", question, "forget"))
 
         # One's own message, and in private also one of ours.
-        found = await self._forgetting.find_exchange(conversation, replied_to, with_tasks=True)
+        named = (replied_to, asked.replied_at)
+        found = await self._forgetting.find_exchange(conversation, *named, with_tasks=True)
         if not found:
             return Answer(self._sentences.say(language, "forget.message_unknown"))
         if asked.is_group and not is_first_party(sender.id, [found[0].sender_id]):
             log.info("message of another person not forgotten", user=sender.id)
             return Answer(self._sentences.say(language, "forget.message_not_yours"))
         seqs = ",".join(str(message.seq) for message in found)
-        question = Question("messages", sender.id, f"{seqs}@{replied_to}")
-        if not found[0].sender_id:
-            asking = (language, "forget.answer_ask", question, "delete_message")
-            return Answer(self._sentences.ask_to_erase(*asking))
-        repeats = await self._forgetting.find_repeats(conversation, found)
-        asking = (language, "forget.message_ask", question, "delete_message")
-        return Answer(self._sentences.ask_to_erase(*asking, repeats=len(repeats)))
+        question = Question("messages", sender.id, f"{seqs}@{replied_to}@{asked.replied_at}")
+        is_answer = not found[0].sender_id
+        key = "forget.answer_ask" if is_answer else "forget.message_ask"
+        *parts, last = self._sentences.ask_to_erase(language, key, question, "delete_message")
+        if not is_answer:
+            repeats = await self._forgetting.find_repeats(conversation, found)
+            label = f"{self._sentences.text(language, 'buttons.erase_repeats')} ({len(repeats)})"
+            also = Button(label, f"delete_message:{question.nonce}:repeats")
+            last = replace(last, buttons=(*last.buttons, (also,))) if repeats else last
+        return Answer((*parts, last))
 
     async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Begin to erase the person; the receipt follows when all conversations are done."""
@@ -201,17 +200,24 @@ class ErasingCommands:
         """Erase one message and what was learned from it; answers that repeat it if asked for."""
         nonce, _, with_repeats = rest.partition(":")
         about = await self._questions.check(here, nonce, "messages", pressed.sender.id)
-        asked_about, _, message_id = about.partition("@")
-        seqs = {int(seq) for seq in asked_about.split(",") if seq}
-        if message_id:
+        # A question that an older version has stored has no time.
+        asked_about, message_id, at = (*about.split("@"), "", "")[:3]
+        id_, sent_at = int(message_id or 0), int(at or 0)
+
+        async def find() -> set[int]:
             # Since the question was asked, the message may have been edited and stored again.
-            id_ = int(message_id)
-            await self._memory.mailbox.drop(here, lambda entry: is_about(id_, entry.body))
-            found = await self._forgetting.find_exchange(here, id_, with_tasks=True)
-            seqs.update(message.seq for message in found)
-            if found and with_repeats:
-                seqs |= await self._forgetting.find_repeats(here, found)
-        receipt = await self._forgetting.erase_messages(here, seqs, nonce)
+            found = await self._forgetting.find_exchange(here, id_, sent_at, with_tasks=True)
+            is_wide = found and with_repeats
+            repeats = await self._forgetting.find_repeats(here, found) if is_wide else set[int]()
+            return repeats.union(each.seq for each in found)
+
+        async def drop_waiting() -> None:
+            await self._memory.mailbox.drop(here, lambda each: id_ > 0 and is_about(id_, each.body))
+
+        seqs = {int(seq) for seq in asked_about.split(",") if seq}
+        await drop_waiting()
+        receipt = await self._forgetting.erase_messages(here, seqs, nonce, find if id_ else None)
+        await drop_waiting()  # `/retry` may have taken the message out of the history
         if receipt.left:
             await self._memory.mailbox.wake(here)
         language = pressed.sender.language
@@ -238,8 +244,3 @@ class ErasingCommands:
             raise NotConfirmed("unknown")
         kind = _JOBS[target.kind]
         return await self._receipts.start(pressed, nonce, kind, target.id, "admin.clear_memory_")
-
-
-def is_number(text: str) -> bool:
-    """Say whether a text is the id of a chat or a person."""
-    return text.removeprefix("-").isdecimal()

@@ -1,7 +1,6 @@
 """Fixed sentences as parts to send, in a person's language."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -59,8 +58,6 @@ class Sentences:
     ) -> Parts:
         """Return a question with two buttons: one does `action`, one cancels it.
 
-        With `repeats`, a third one does `action` also to so many answers that repeat a message.
-
         `action` is a verb, perhaps with what follows the nonce in the callback data. The cancel
         button carries it too, because pressing that after a confirmation finishes what was
         confirmed. All this has to fit Telegram's 64 bytes.
@@ -68,12 +65,7 @@ class Sentences:
         nonce, (verb, colon, detail) = question.nonce, action.partition(":")
         erase = Button(self.text(language, "buttons.erase"), f"{verb}:{nonce}{colon}{detail}")
         cancel = Button(self.text(language, "buttons.cancel"), f"cancel:{nonce}:{action}")
-        asked = with_buttons(self.say(language, key, **values), erase, cancel, question=question)
-        if not values.get("repeats"):
-            return asked
-        label = f"{self.text(language, 'buttons.erase_repeats')} ({values['repeats']})"
-        also = Button(label, f"{verb}:{nonce}:repeats")
-        return (*asked[:-1], replace(asked[-1], buttons=((erase,), (also,), (cancel,))))
+        return with_buttons(self.say(language, key, **values), erase, cancel, question=question)
 
     def ask(self, language: str, parts: Sequence[Part], question: Question, *verbs: str) -> Parts:
         """Return parts with a button for each answer to a question; `buttons.<verb>` labels it."""

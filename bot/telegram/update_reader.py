@@ -211,6 +211,7 @@ class UpdateReader:
             file=file,
             is_first_party=is_first_party(message),
             replied_to=replied.message_id if replied else 0,
+            replied_at=int(replied.date.timestamp()) if replied and kind == "command" else 0,
             reply=read_reply(message, sender, self.me) if kind in WITH_WORDS else None,
             forwarded_from=forwarded_from,
             forwarded_at=forwarded_at,

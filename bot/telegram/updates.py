@@ -122,6 +122,7 @@ class IncomingMessage:
     trace: str = ""  # its trace, "" if nobody traces
     agreed: str = ""  # nonce of a question about a tool; the text is the label of its button
     album: str = ""  # Telegram's id of the album that it was sent in
+    replied_at: int = 0  # of a command: when the message was sent that it answers
 
     @property
     def is_task(self) -> bool:

@@ -144,9 +144,6 @@ def _query(message: Message, history: ChatHistory) -> str:
 
 
 _MAX_REPLIES = 3
-MAX_DIFFERENCE_S = 86_400
-"""When a group becomes a supergroup its message ids begin again. So a message in our log must also
-have about the right time. Telegram delivers messages up to a day late."""
 
 
 async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedTo, ...]:
@@ -193,15 +190,8 @@ async def _stored(history: ChatHistory, target: ReplyTarget) -> Message | None:
 
 
 def _in_memory(history: ChatHistory, target: ReplyTarget) -> Message | None:
-    return next(
-        (
-            message
-            for message in reversed(history.messages)
-            if target.message_id in message.message_ids
-            and abs(message.sent_at - (target.sent_at or message.sent_at)) < MAX_DIFFERENCE_S
-        ),
-        None,
-    )
+    said = reversed(history.messages)
+    return next((each for each in said if each.shows(target.message_id, target.sent_at)), None)
 
 
 def _question(history: ChatHistory, answer: Message) -> Message | None:

@@ -16,7 +16,6 @@ from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit, with_edits
 from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_bytes
-from bot.turn.load import MAX_DIFFERENCE_S
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import QuotaStep
 from bot.turn.request import Request
@@ -81,7 +80,7 @@ class RevisionStep:
         if replaced.question and cuts == replaced.cuts:
             return None
         self.learn(here)
-        found = await self.memory.forgetting.find_exchange(here, last.message_id)
+        found = await self.memory.forgetting.find_exchange(here, last.message_id, last.sent_at)
         if replaced.question or not found:
             return _nothing_said(request)
         is_newest = _is_answered_again(found[0], last, history)
@@ -94,13 +93,12 @@ class RevisionStep:
         If the quota is used up, the newest question also gets only its new text.
         """
         edit, here = request.last, history.conversation
-        found = await self.memory.forgetting.find_exchange(here, edit.message_id)
+        found = await self.memory.forgetting.find_exchange(here, edit.message_id, edit.sent_at)
         if not found:
             return _nothing_said(request)
         question = found[0]
-        is_of_then = abs(question.sent_at - edit.sent_at) < MAX_DIFFERENCE_S
         edited = with_edit(question, edit, found)
-        if question.sender_id != edit.sender.id or not is_of_then or edited.text == question.text:
+        if question.sender_id != edit.sender.id or edited.text == question.text:
             return _nothing_said(request)
         is_due = _is_answered_again(question, edit, history)
         if is_due and not await self.quota.answer(request, history):
@@ -109,7 +107,7 @@ class RevisionStep:
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
         entry = _change(request, edit.sender.id, replace(edit, replaced=Replaced((), (), seqs)))
-        await self.memory.forgetting.rewrite(here, edited, seqs, entry)
+        await self.memory.forgetting.rewrite(here, edited, found, entry)
         raise LeaseLost(here.tag)
 
     async def _unchanged(self, request: Request, history: ChatHistory, edited: Message) -> Outbox:

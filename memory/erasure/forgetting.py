@@ -22,6 +22,7 @@ from memory.erasure.questions import NotConfirmed, first_step
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
 from memory.scopes.changes import Receipt, Revision, without
+from memory.scopes.entries import Hidden
 from memory.scopes.fields import (
     STATE_LEARNER,
     UNASKED,
@@ -90,10 +91,11 @@ class Forgetting:
         return replace(receipt, records=receipt.records + learned.records)
 
     async def find_exchange(
-        self, conversation: Scope, message_id: int, *, with_tasks: bool = False
+        self, conversation: Scope, message_id: int, sent_at: float = 0, *, with_tasks: bool = False
     ) -> list[Message]:
-        """Return the message with this Telegram id and its answer; empty if it is not stored.
+        """Return the message of this Telegram id and time, and its answer; empty without one.
 
+        The time may be off by hours, and unknown (0).
         What a photo shows is stored right before its caption, under the same id; it comes last.
         `with_tasks`: then come the turns of a task that it asked for, which repeat its words.
         """
@@ -104,7 +106,7 @@ class Forgetting:
         async for entry, fields in stream_entries(self.store.client, log, newest_first=True):
             message = message_of(seq_of(entry), fields)
             is_answered = answer is not None and answer.exchange == message.exchange
-            if message_id in message.message_ids:
+            if message.shows(message_id, sent_at):
                 found.append(message)
                 if len(found) == 1 and answer and is_answered:
                     found.append(answer)
@@ -118,16 +120,19 @@ class Forgetting:
         begun = {each.exchange for each in tasks if each.is_task and each.replied_to in ids}
         return [*found, *(each for each in tasks if each.exchange in begun)]
 
-    async def find_repeats(self, conversation: Scope, forgotten: Sequence[Message]) -> set[int]:
+    async def find_repeats(
+        self, conversation: Scope, forgotten: Sequence[Message], instead: str = ""
+    ) -> set[int]:
         """Return later answers to the sender that may repeat these messages of theirs.
 
-        Such an answer has one of their words that is in no other message of a person and in no
-        earlier answer. In a short talk that may be any word, so the person is asked.
+        Such an answer has one of their words that is in no other message of a person, in no earlier
+        answer and not in the text `instead`. In a short talk that may be any word, so the person is
+        asked.
         """
         question = forgotten[0]
         text = " ".join(each.text for each in forgotten if each.role == "user")
         languages = languages_of(words_of(text), {})
-        terms = content_terms(text, languages)
+        terms = content_terms(text, languages) - content_terms(instead, languages)
         rare = {each for each in terms if len(each) > (2 if each.isdecimal() else 1)}
         gone = {each.seq for each in forgotten}
         log = self.store.keys.scope(conversation).log
@@ -175,19 +180,28 @@ class Forgetting:
         return ",".join(each.decode() for each in found[len(until) :] if each)
 
     async def erase_messages(
-        self, conversation: Scope, seqs: Collection[int], receipt_id: str
+        self,
+        conversation: Scope,
+        seqs: Collection[int],
+        receipt_id: str,
+        find: Callable[[], Awaitable[set[int]]] | None = None,
     ) -> Receipt:
         """Erase messages of a conversation and all that was learned from them.
 
-        A repeat returns the same receipt. `receipt_id` may be the nonce of the question that names
+        So go those that `find` returns; it is called again if a turn was committed meanwhile. A
+        repeat returns the same receipt. `receipt_id` may be the nonce of the question that names
         `seqs`.
         """
         for leave in self.messages_leave:
             await leave(conversation, seqs)
         erased = Erased(conversation.tag, seqs)
 
-        def decide(here: ScopeMemory) -> Revision:
-            return replace(without(here, erased), messages=sorted(seqs))
+        async def decide(here: ScopeMemory) -> Revision:
+            nonlocal erased
+            said = await self._newest(conversation)
+            if find:
+                erased = Erased(conversation.tag, {*seqs, *await find()})
+            return replace(without(here, erased), messages=sorted(erased.seqs), said=said)
 
         scope = conversation.facts_scope
         if scope == conversation:
@@ -196,7 +210,7 @@ class Forgetting:
         # Also without facts: it refuses a learner that has read the messages and is about to write.
         learned = await self.revise(scope, lambda facts: without(facts, erased), receipt_id)
         # One may have been added in between.
-        await WorkItems(self.store).drop_unasked(conversation, seqs)
+        await WorkItems(self.store).drop_unasked(conversation, erased.seqs)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
         done = Revision(receipt_id=receipt_id)
         answered = await self.scopes.update(conversation, lambda _: done)
@@ -229,24 +243,28 @@ class Forgetting:
         await self.revise(conversation, decide, receipt_id)
 
     async def rewrite(
-        self, conversation: Scope, message: Message, seqs: Collection[int], entry: Change
+        self, conversation: Scope, message: Message, exchange: Sequence[Message], entry: Change
     ) -> None:
-        """Give a stored message this text, and have its exchange `seqs` learned again.
+        """Give a message of a stored exchange this text, and have the exchange learned again.
 
-        Behaviors learn again from the first message whose synopsis goes. Raise `LeaseLost` if the
-        entry is gone.
+        Behaviors learn again from the first message whose synopsis goes. Recall does not find
+        answers any more that may repeat words which are gone now. Raise `LeaseLost` if the entry is
+        gone.
         """
-        erased = Erased(conversation.tag, seqs)
+        erased = Erased(conversation.tag, [each.seq for each in exchange])
+        former = [each for each in exchange if each.seq == message.seq]
 
-        def decide(here: ScopeMemory) -> Revision:
+        async def decide(here: ScopeMemory) -> Revision:
             left = without(here, erased)
             again = [each for each in here.synopses if each.last_seq >= message.seq]
             records = {*left.records, *(id_ for each in again for id_ in here.entries_of(each))}
             first = min([message.seq, *(each.first_seq for each in again)])
             fields = [*left.fields, *_watermarks_before(here, first)]
-            return replace(
-                left, records=sorted(records), fields=fields, rewritten=message, entry=entry
-            )
+            left = replace(left, records=sorted(records), fields=fields, entry=entry)
+            said = await self._newest(conversation)
+            repeats = await self.find_repeats(conversation, former, message.text)
+            hidden = [Hidden(seq, because=message.seq) for seq in sorted(repeats)]
+            return replace(left, added=hidden, said=said, rewritten=message)
 
         await self.learn_soon(conversation)
         await self.revise(conversation, decide)
@@ -313,6 +331,11 @@ class Forgetting:
         if State.PREFIX in decided.removed:  # a round may have taken the first note too early
             await self.learn_soon(scope)
         return receipt
+
+    async def _newest(self, conversation: Scope) -> int:
+        log = self.store.keys.scope(conversation).log
+        newest = await self.store.client.call("XREVRANGE", log, "+", "-", "COUNT", 1)
+        return seq_of(newest[0][0]) if newest else 0
 
     async def learn_soon(self, conversation: Scope) -> None:
         """Note that there is something to learn; any process takes it up."""

@@ -3,7 +3,6 @@
 import time
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
-from bot.commands.erasing import is_number
 from bot.commands.notices import figures
 from bot.feature import Feature, Services
 from bot.reply.render import render
@@ -68,7 +67,7 @@ class StatsCommands:
         """Say counts and times of one chat; without a chat, which ones are the busiest."""
         if not asked.text.strip():
             return await self._busiest(asked)
-        if not is_number(asked.text.strip()):
+        if not asked.text.strip().removeprefix("-").isdecimal():
             return self._say(asked, "admin.inspect_usage")
         conversation = await self._memory.mailbox.resolve(Scope.of_chat(int(asked.text)))
         stats = await count_conversation(self._memory.store, conversation)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from bot.commands.erasing import ErasingCommands, Receipts
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.telegram.chat import Destination
@@ -18,7 +19,7 @@ from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.queue.open_turn import OpenTurn
+from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
@@ -146,6 +147,22 @@ async def test_a_retry_in_a_new_supergroup_deletes_no_message_with_an_id_of_the_
     revising = Revising(memory)
     assert await revising(replace(RETRY, chat_id=-1009), 9) is None
     assert (revising.request.message.text, revising.request.replaces) == ("old words", ())
+
+
+async def test_a_question_that_is_forgotten_while_it_is_taken_out_is_not_asked_again(
+    memory: Memory,
+) -> None:
+    await tell(memory, words())
+
+    async def retry(*_: object) -> None:
+        await Revising(memory)(RETRY, 9)
+
+    memory.forgetting.messages_leave.append(retry)
+    receipts = Receipts(memory.jobs, QuietChat(), SENTENCES)
+    commands = ErasingCommands(memory, retry, receipts, SENTENCES)
+    nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2@11")
+    await commands.delete_message(raw.press(raw.pressed()), HERE, nonce)
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
 
 
 async def test_a_message_that_is_older_only_changes_its_words(memory: Memory) -> None:

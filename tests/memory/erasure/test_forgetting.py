@@ -27,7 +27,10 @@ from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
 from memory.work.item import WorkChanges, WorkItem
+from tests.memory.clients import InterruptedClient
+from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import (
     ANN,
@@ -38,6 +41,7 @@ from tests.memory.turns import (
     carry_out,
     clear,
     exchange_of,
+    store,
     take,
     texts,
 )
@@ -120,6 +124,32 @@ async def say(
     await memory.turns.write_outbox(turn, b"[]")
     answered = Message(0, 0, "assistant", answer, number, used=used)
     await memory.turns.commit(turn, [asked, answered], Cursor())
+
+
+async def test_an_answer_that_is_committed_while_its_message_is_forgotten_goes_with_it(
+    memory: Memory, tokens: TokenCounter, interrupted: InterruptedClient, valkey: str
+) -> None:
+    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
+    await say(memory, 1, f"I have a {CANARY}", "Nice.")
+    question = await memory.forgetting.find_exchange(HERE, 1)
+    interrupted.behind["XREVRANGE"] = partial(say, memory, 2, "What do I have?", f"A {CANARY}.")
+    repeats = partial(beside.forgetting.find_repeats, HERE, question)
+    await beside.forgetting.erase_messages(HERE, [1, 2], "nonce", repeats)
+    assert interrupted.behind == {}
+    assert CANARY.encode() not in await everything_stored(valkey)
+    assert await texts(memory) == ["What do I have?"]
+
+
+async def test_an_id_that_a_moved_group_gave_twice_means_the_message_of_that_time(
+    memory: Memory,
+) -> None:
+    day, said = 86_400, partial(Message, 0, 0, "user", sender_id=ANN, message_ids=(3,))
+    both = [said(text="before", sent_at=day), said(text="after", sent_at=9 * day)]
+    await store(memory, both, GROUP)
+    forgetting, found = memory.forgetting, list[list[str]]()
+    for at in (day + 5, 5 * day, 9 * day):
+        found.append([each.text for each in await forgetting.find_exchange(GROUP, 3, at)])
+    assert found == [["before"], [], ["after"]]
 
 
 async def test_a_fact_is_erased_with_its_last_source(memory: Memory) -> None:

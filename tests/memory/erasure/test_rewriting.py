@@ -14,7 +14,15 @@ from memory.scopes.fields import STATE_LEARNER, Digest, State, StateUntrusted, W
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
-from tests.memory.erasure.test_forgetting import ANNS, CANARY, facts_of, source, synopsis, write
+from tests.memory.erasure.test_forgetting import (
+    ANNS,
+    CANARY,
+    facts_of,
+    say,
+    source,
+    synopsis,
+    write,
+)
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import ANN, GROUP, HERE, clear, close, take, texts
 from tests.stored import everything_stored
@@ -35,7 +43,7 @@ async def rewrite(memory: Memory) -> None:
     _, change = await asking(memory)
     history = await ChatHistory.read(memory.histories, HERE)
     edited = replace(history.messages[2], text="I have a cat.")
-    await memory.forgetting.rewrite(HERE, edited, [3, 4], change)
+    await memory.forgetting.rewrite(HERE, edited, history.messages[2:4], change)
     await memory.forgetting.drop_facts(HERE, [3])
 
 
@@ -144,6 +152,16 @@ async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, va
     assert (here.synopses, here.watermark("synopses"), here.state) == ([], 2, "")
     assert await facts_of(memory, ANNS) == []
     assert set(anns.all(Watermark)) == {Watermark(f"facts@{HERE.tag}@5", 2), elsewhere}
+
+
+async def test_answers_that_repeat_words_which_an_edit_took_are_not_recalled(
+    memory: Memory,
+) -> None:
+    await talk(memory, "I like tea.", f"I have a {CANARY}.")
+    await say(memory, 3, "What do I have?", f"A {CANARY}.")
+    await say(memory, 4, "What do I like?", "Tea. Have a cat!")
+    await rewrite(memory)
+    assert (await memory.scopes.read(HERE)).hidden.keys() == {6}
 
 
 @pytest.mark.parametrize("how", ["repeat", "clear", "edited"])
