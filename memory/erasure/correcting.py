@@ -58,7 +58,9 @@ class Correcting:
             if not isinstance(fact, Fact):
                 return None
             seqs = _by_conversation(fact).get(conversation, ())
-            gone = _Gone(conversation, place, facts_behind(facts, fact))
+            chain = facts_behind(facts, fact)
+            if gone is None or gone.chain != chain:  # else it goes on where it was refused
+                gone = _Gone(conversation, place, chain)
             hidden = await self._take_back(gone, facts)
             return replace(hidden, records=chain_of(facts, fact))
 
@@ -89,7 +91,8 @@ class Correcting:
             now = time()
             chain = facts_behind(facts, edited)
             replaced = wordings_of(chain, now)
-            gone = _Gone(conversation, place, chain, instead=text)
+            if gone is None or gone.chain != chain:
+                gone = _Gone(conversation, place, chain, instead=text)
             lost = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
@@ -188,7 +191,7 @@ class Correcting:
                 here = await gone.hiding(store, facts) if facts else here
             else:
                 await self.scopes.update(scope, partial(gone.hiding, store))
-                gone.read_until[scope] = gone.newest
+                gone.found.pop(scope)
         for conversation, seqs in _by_conversation(*gone.chain).items():
             await WorkItems(store).drop_unasked(conversation, seqs)
         return here
@@ -243,11 +246,11 @@ class _Gone:
             f"f{sign * each.id}": content_terms(each.text, self._languages) for each in wordings
         }
         self._stays = content_terms(instead, self._languages)
-        # What is not read. All is read in the conversation where this was asked for, and elsewhere
-        # what was said since a message that one of the facts comes from.
+        # What is not read, or was read already. All is read in the conversation where this was
+        # asked for, and elsewhere what was said since a message that one of the facts comes from.
         before = {scope: min(seqs) - 1 for scope, seqs in _by_conversation(*wordings).items()}
         self.read_until = before | {asked_in: 0}
-        self.newest = 0  # the last message that was read
+        self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
         """Return what hides the messages of the first fact here, and answers that repeat the facts.
@@ -255,11 +258,10 @@ class _Gone:
         The first message is what all of it is hidden for.
         """
         sources = self._sources.get(here.scope, ())
-        self.newest, question, exchanges = self.read_until[here.scope], "", set[int]()
-        log, added = store.keys.scope(here.scope).log, list[Hidden]()
-        async for entry, fields in stream_entries(store.client, log, f"({self.newest}-0"):
-            message = message_of(seq_of(entry), fields)
-            seq = self.newest = message.seq
+        log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])
+        question, exchanges, seq = "", set[int](), self.read_until[here.scope]
+        async for entry, fields in stream_entries(store.client, log, f"({seq}-0"):
+            message = message_of(seq := seq_of(entry), fields)
             if seq in sources:
                 exchanges.add(message.exchange)
             if message.role == "user":
@@ -268,7 +270,8 @@ class _Gone:
             is_meant = message.exchange in exchanges or self._is_repeated(message, question)
             if is_meant and because not in here.hidden.get(seq, ()):
                 added.append(Hidden(seq, because=because))
-        return Revision(added=added, said=self.newest)
+            self.read_until[here.scope] = seq
+        return Revision(added=[*added], said=seq)
 
     def _is_repeated(self, message: Message, question: str) -> bool:
         used = self._terms.keys() & message.used.split()
