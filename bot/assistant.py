@@ -43,8 +43,7 @@ from memory.store.keys import Scope
 _BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior. The narrative inside a hook has a limit of its own."""
-_OUTPUT_SHARE = 4
-"""One tool output takes at most a quarter of the prompt."""
+_OUTPUT_SHARE = 4  # one tool output takes at most a quarter of the prompt
 
 
 def behaviors_of(services: Services) -> AIContextBehaviorManager:

@@ -46,10 +46,8 @@ _MAX_BATCH = 50
 _PAUSE_S = 1.0  # before a failed write is repeated
 _GRACE_S = 2.0  # how long a process that ends waits for its last writes
 _REPEATS_S = 300  # how long a failed write is repeated
-_HELD_S = 0.5
-"""How long the call of a reply waits to be counted together with the reply."""
-NOTED_S = 300.0
-"""How long a noted call waits to be counted together with another one."""
+_HELD_S = 0.5  # how long the call of a reply waits to be counted together with the reply
+NOTED_S = 300.0  # how long a noted call waits to be counted together with another one
 _NOTED = "embedding"
 
 

@@ -45,15 +45,13 @@ from memory.text.internal_model import AnswerShape
 
 log = structlog.get_logger(__name__)
 
-_MAX_CALLS = 64
-"""Most tool calls that one action may have; models ask for a few."""
+_MAX_CALLS = 64  # most tool calls that one action may have; models ask for a few
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 """What model servers take; with another name they would refuse every prompt."""
 _TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
 """Reserved names: those of our own behaviors, and the default name."""
-_TIME_SHARE = 2
-"""One call of an operator's `next_action` gets the turn's time divided by this."""
+_TIME_SHARE = 2  # one call of an operator's `next_action` gets the turn's time divided by this
 
 
 class UnusableClass(Exception):

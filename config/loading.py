@@ -23,8 +23,7 @@ from pydantic.fields import FieldInfo
 from config import values
 from config.settings import Settings
 
-_MIN_SECRET_CHARS = 16
-"""A shorter secret may stand in other values by chance."""
+_MIN_SECRET_CHARS = 16  # a shorter secret may stand in other values by chance
 _hidden: dict[str, str] = {}
 """Variables that were taken out of the environment of this process, for the next reading."""
 

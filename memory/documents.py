@@ -29,8 +29,7 @@ from memory.text.tokens import TokenCounter
 PASSAGE_TOKENS = 220
 """One or two paragraphs: about one thing, and short enough for several in a prompt."""
 
-_CHARS_PER_TOKEN = 16
-"""The search for a cut reads at most this many characters per token."""
+_CHARS_PER_TOKEN = 16  # the search for a cut reads at most this many characters per token
 
 _UNSEEN = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u00ad\ufeff\ufffe\uffff]")
 _BLANKS = re.compile(r"[ \t]{2,}")
@@ -112,8 +111,7 @@ def _longest_part(text: str, counter: TokenCounter, max_tokens: int) -> int:
     return cut_before(text, fits)
 
 
-MAX_PASSAGES = 4_000
-"""Of all documents of a scope: some 8 MB of Redis."""
+MAX_PASSAGES = 4_000  # of all documents of a scope: some 8 MB of Redis
 _KEY_CHARS = 16
 
 

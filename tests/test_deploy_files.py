@@ -14,8 +14,7 @@ from bot.runtime import process, web, work
 from tests.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-STOPPING_S = 20
-"""The README promises this; a platform has to wait longer."""
+STOPPING_S = 20  # the README promises this; a platform has to wait longer
 RELEASE = "python -m bot check --release"
 
 

@@ -169,8 +169,7 @@ class Toolbox:
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
 """Answers what a context holds; raises what `run_agent` raises."""
 
-CUT_OFF = " […]"
-"""Shown after a reply that reached its token limit."""
+CUT_OFF = " […]"  # shown after a reply that reached its token limit
 
 
 class Agent(Protocol):

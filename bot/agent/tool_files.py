@@ -42,8 +42,7 @@ _BEGINNINGS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
 )
 """How files begin, and the endings that they may have; the first one is given to any other."""
 _TEXTS = frozenset(["txt", "md", "csv", "tsv", "json", "xml", "yaml", "yml", "ics", "vcf", "log"])
-_HIDING = re.compile('[/\\\\:*?"<>|\\[\\]]')
-"""Characters that mean something in a path."""
+_HIDING = re.compile('[/\\\\:*?"<>|\\[\\]]')  # characters that mean something in a path
 
 
 class NotSendable(Exception):

@@ -17,8 +17,7 @@ from memory.store.keys import Scope
 log = structlog.get_logger(__name__)
 
 _MAX_SHOWN_UNITS = 40
-_MAX_WORD_CHARS = 40
-"""None of our words is longer, so no more of a text is compared with them."""
+_MAX_WORD_CHARS = 40  # none of our words is longer, so no more of a text is compared with them
 
 
 class CommandSet:

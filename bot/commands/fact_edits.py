@@ -38,8 +38,7 @@ from memory.text.untrusted_text import one_line
 
 log = structlog.get_logger(__name__)
 
-EDIT = "e"
-"""The action of a list that asks for the new wording of a fact."""
+EDIT = "e"  # the action of a list that asks for the new wording of a fact
 
 _COMMAND = "edited"
 """The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
@@ -51,8 +50,7 @@ _NONCE = "edit:"
 _CARD = "card:"
 """Before the nonce of a question about a learned fact; else a question is about a fact's id."""
 
-OF_MESSAGE = "heard:"
-"""Before the id and the time of a message: the reply counts as an edit of it."""
+OF_MESSAGE = "heard:"  # before the id and the time of a message: the reply counts as an edit of it
 
 _OUTCOMES: Mapping[str, str] = {
     each: f"memory.{each}" for each in ("edited", "edit_gone", "edit_unfit", "edit_not_yours")
@@ -60,8 +58,7 @@ _OUTCOMES: Mapping[str, str] = {
 
 YES, NO, REWORD = "yes", "no", "reword"
 """The verbs of the buttons; the last one asks for other words."""
-_MAX_DOMAIN_CHARS = 2_000
-"""More than `MAX_DOMAIN_BYTES`: a person sees all that they agree to."""
+_MAX_DOMAIN_CHARS = 2_000  # more than `MAX_DOMAIN_BYTES`: a person sees all that they agree to
 
 
 _LABELS: Mapping[type[ToolWrite], tuple[str, str]] = {

@@ -23,11 +23,9 @@ LISTED: dict[str, tuple[Audience, ...]] = {
 """Which commands menus and /help list in a private chat and in a group."""
 
 
-LET_IN = "let_in"
-"""The text of the `/start` of somebody who has just been let in."""
+LET_IN = "let_in"  # the text of the `/start` of somebody who has just been let in
 _START = "start"
-_STARTERS = ("help", "memory", "privacy")
-"""The commands that the buttons below `/start` ask for."""
+_STARTERS = ("help", "memory", "privacy")  # the commands that the buttons below `/start` ask for
 
 
 def what_to_send(ways: Iterable[str], sentences: Sentences, language: str) -> str:

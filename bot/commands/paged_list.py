@@ -21,16 +21,13 @@ from memory.store.keys import Scope
 ASK = "a"
 """The action that asks whether to do `CONFIRMED`, for what cannot be undone, or another choice."""
 CONFIRMED = "x"
-PAGE = "p"
-"""The action that shows a page of the list."""
+PAGE = "p"  # the action that shows a page of the list
 
-SWITCH = "w"
-"""The action of the buttons that are about the whole list."""
+SWITCH = "w"  # the action of the buttons that are about the whole list
 
 PER_PAGE = 8
 _PER_ROW = 4
-_SWITCHES = 2
-"""Their labels are longer."""
+_SWITCHES = 2  # their labels are longer
 
 ButtonRow = tuple[Button, ...]
 

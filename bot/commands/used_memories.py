@@ -23,8 +23,7 @@ from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
-SHOW = "s"
-"""The action that shows where a memory comes from."""
+SHOW = "s"  # the action that shows where a memory comes from
 
 _LINE_UNITS, _STATE_UNITS = 160, 700
 _UNKNOWN = ("", "unknown")

@@ -169,8 +169,7 @@ Verbosity = Literal["low", "medium", "high"]
 Options: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Alternatives by name, the best first, each with the fields that it adds to a request."""
 
-PROMPT = "prompt"
-"""The name of the option that every server takes: it is never left out."""
+PROMPT = "prompt"  # the name of the option that every server takes: it is never left out
 
 _LESS: Mapping[Effort | None, Effort] = {
     None: "low",

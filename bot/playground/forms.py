@@ -27,8 +27,7 @@ from bot.playground.scene import (
 from bot.reply.parts import well_formed
 from memory.store.errors import StoreError
 
-_MAX_BODY_BYTES = 21 * 2**20
-"""The largest file that Telegram takes, with its text."""
+_MAX_BODY_BYTES = 21 * 2**20  # the largest file that Telegram takes, with its text
 
 _READABLE = ("application/json", "text/")
 _SHOWN = ("image/jpeg", "image/png", "image/gif", "image/webp", "audio/")
@@ -38,12 +37,10 @@ _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-act
 _MAX_TEXT = 4096
 """Characters of one message; a longer text is sent as several, as Telegram's apps do."""
 
-_MAX_TYPED = 100_000
-"""Characters of the text in one form; the page's script refuses more, too."""
+_MAX_TYPED = 100_000  # characters of the text in one form; the page's script refuses more, too
 
 _MAX_CAPTION = 1024
-_MAX_FILES = 10
-"""An album has at most this many."""
+_MAX_FILES = 10  # an album has at most this many
 _MAX_DIGITS = 18
 _MAX_PARTS = 100
 

@@ -38,16 +38,13 @@ from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
 
 _MAX_RECEIPTS, _MAX_FACTS, _MAX_ENTITIES = 20, 60, 100  # Telegram formats as much of one message
-_MAX_TURNS, _MAX_LISTED = 400, 20
-"""Turns kept of all conversations, and listed of one."""
-_MAX_RESTORED = 400
-"""Remembered messages shown in a chat after a restart."""
+_MAX_TURNS, _MAX_LISTED = 400, 20  # turns kept of all conversations, and listed of one
+_MAX_RESTORED = 400  # remembered messages shown in a chat after a restart
 
 _SENTENCE = re.compile(r"[^.!?…\n]+")
 _WORD = re.compile(r"(\w+)")
 _SECTION_END = "</memory>"
-_QUOTED_CHARS = 12
-"""A shorter sentence may stand in an answer by chance."""
+_QUOTED_CHARS = 12  # a shorter sentence may stand in an answer by chance
 
 
 @dataclass(frozen=True)
@@ -150,8 +147,7 @@ def _listed(words: tuple[str, ...]) -> str:
     return " and ".join(f"“{word}”" for word in words[:3])
 
 
-_NEWEST = 20
-"""The most entries shown of a stream or a sorted set."""
+_NEWEST = 20  # the most entries shown of a stream or a sorted set
 
 _VALUE_CHARS = 600
 

@@ -30,8 +30,7 @@ _RANGE = re.compile(r"^## (\w+): learns from messages (\d+) to (\d+)$", re.MULTI
 _MAX_CHARS = 200
 _TITLES = r"(?<!\b(?:Dr|Mr|Ms|St|Sr)\.)(?<!\b(?:Mrs|Sra)\.)(?<!\bProf\.)"
 _SENTENCE = re.compile(rf"(?<=[.!?؟]){_TITLES}\s+(?!\d|[a-zа-я])")
-_MAX_READ, _MAX_FACTS = 1_000, 5
-"""Characters of a message that teach facts, and how many facts."""
+_MAX_READ, _MAX_FACTS = 1_000, 5  # characters of a message that teach facts, and how many facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +145,7 @@ def _synopsis(said: list[_Said]) -> dict[str, object]:
     return {"likely_request": wish, "actions": actions, "result": result, **unknown}
 
 
-_MAX_WISH = 400
-"""Characters of a wish; a longer text is something else."""
+_MAX_WISH = 400  # characters of a wish; a longer text is something else
 _MORNING, _MAX_AFTERNOON = 9, 6
 """The hour of a day without one; a bare "at six", and what is before it, is in the afternoon."""
 _DAY_AFTER_TOMORROW = 9  # its place in `days`

@@ -54,14 +54,10 @@ _SEARCH = "search_memory"
 _MAX_READ, _MAX_END = 3_000, 500
 """Characters that are read of a text, and of the end of a longer one, where it may ask."""
 _MAX_OF_A_TIME = 3
-_MAX_KNOWN = 12
-"""Statements that are told if somebody asks what is known."""
-_MAX_LOOKED_UP = 4
-"""Words that look something up without a question mark."""
-_MAX_WORDS = 3
-"""Searches with words that mean the same as those of the person."""
-_MAX_QUERY = 500
-"""Characters of a query that `search_memory` takes."""
+_MAX_KNOWN = 12  # statements that are told if somebody asks what is known
+_MAX_LOOKED_UP = 4  # words that look something up without a question mark
+_MAX_WORDS = 3  # searches with words that mean the same as those of the person
+_MAX_QUERY = 500  # characters of a query that `search_memory` takes
 
 
 class OfflineQuestion:

@@ -51,13 +51,10 @@ _LETTERS_OF_SLIPS, _MAX_SLIPS = range(5, 30), 8
 """Letters of a word that may have a slip, and how many words of a question are tried."""
 _MAX_ASKING_WORDS = 6
 """A longer clause without a question mark tells something: "When my son was born, I ..."."""
-_MIN_WORDS = 5
-"""A quote of fewer words says little without what stands beside it."""
-_MIN_SHARE = 0.34
-"""Share of a question's meanings, by weight, that an answer must have."""
+_MIN_WORDS = 5  # a quote of fewer words says little without what stands beside it
+_MIN_SHARE = 0.34  # share of a question's meanings, by weight, that an answer must have
 _SURE = 0.75
-_CLOSE = 0.85
-"""Share of the best score that a further quote must reach."""
+_CLOSE = 0.85  # share of the best score that a further quote must reach
 _MAX_QUOTES = 3
 _OF_NEIGHBOR = 0.4
 _OF_PASSAGE = 0.7
@@ -276,8 +273,7 @@ def short(text: str, max_chars: int = 300) -> str:
 
 _CODES = ("en", "de", "ru", "es", "fa", "fr", "it", "pt", "uk", "id", "tr")
 _NAME = "~"
-NUMBER = "?"
-"""What a question for a number asks for, and what a text with a number has."""
+NUMBER = "?"  # what a question for a number asks for, and what a text with a number has
 _NONE = "-"
 _PERSIAN_ENDINGS = ["هایم", "های", "ها", "یم", "ام", "اش", "ای", "ی", "م", "ت", "ش"]
 """Of "my", "your" and the plural: there is no stemmer for Persian."""

@@ -17,8 +17,7 @@ from bot.parsing.pictures import format_by_signature
 from bot.reply.parts import Button, Entity, utf16_length
 from memory.store.keys import Scope
 
-ADMIN_ID = 1
-"""Anna operates this bot and may use the admin commands."""
+ADMIN_ID = 1  # anna operates this bot and may use the admin commands
 
 GUEST = (99, "Maya")
 """The person of the made-up year; she has a private chat and is not in the group."""
@@ -27,8 +26,7 @@ GROUP_ID, GROUP = -1_000_000_000_001, "Sailing club"
 _FIRST_TOPIC = 2
 _MAX_PEOPLE = 8
 _MAX_TOPICS = 8
-_FIRST_PEOPLE = (("Anna", "en"), ("Ben", "en"))
-"""They are the administrators of the group."""
+_FIRST_PEOPLE = (("Anna", "en"), ("Ben", "en"))  # they are the administrators of the group
 _FIRST_TOPICS = ("Kitchen",)
 
 _MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")

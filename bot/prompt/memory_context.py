@@ -26,14 +26,11 @@ from memory.text.message_lines import calendar_day, dated, memory_line
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped, one_line
 
-_MAX_MISSES = 10
-"""Packing ends after so many messages that did not fit."""
+_MAX_MISSES = 10  # packing ends after so many messages that did not fit
 
-_MAX_READ_WORDS = 30
-"""The first words of a text decide whether it says something by itself."""
+_MAX_READ_WORDS = 30  # the first words of a text decide whether it says something by itself
 
-_SAME_DATE = "-"
-"""Begins a line in place of its date if that is the date of the line above."""
+_SAME_DATE = "-"  # begins a line in place of its date if that is the date of the line above
 
 
 _LONG = 3  # so many of the best messages are shown long; none if the question asks for a list
@@ -176,11 +173,9 @@ _RECALLED, _LEARNED = 1, 2
 
 What shares a word with the query weighs double. A recalled message always does: it was found."""
 
-_LONG_TOKENS = 250
-"""Beside the state, only texts of more tokens are shortened."""
+_LONG_TOKENS = 250  # beside the state, only texts of more tokens are shortened
 
-_MIN_LEFT = 60
-"""With less room than this, nothing is shortened."""
+_MIN_LEFT = 60  # with less room than this, nothing is shortened
 
 
 @dataclass(frozen=True, slots=True)

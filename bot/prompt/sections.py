@@ -59,8 +59,7 @@ def codes_of(found: Iterable[SearchResult], shown: Container[int]) -> Iterator[s
 
 _OPEN, _CLOSE = "⟦", "⟧"
 """Around the part that the person marked; people's own texts lose these characters here."""
-_HINT_TOKENS = 24
-"""For a message that the window shows: enough to say which one is meant."""
+_HINT_TOKENS = 24  # for a message that the window shows: enough to say which one is meant
 _UNKNOWN = "(its words are not known to you)"
 
 

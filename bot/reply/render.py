@@ -220,8 +220,7 @@ def _names_another(text: str, url: str, host: str) -> bool:
 
 
 MAX_PARTS = 4
-MAX_CHARS = 32_768
-"""Characters of a reply that are shown and kept; the rest is left out."""
+MAX_CHARS = 32_768  # characters of a reply that are shown and kept; the rest is left out
 
 _MAX_BEGINNING_UTF16 = 600
 _TEXT = "txt"

@@ -23,8 +23,7 @@ from memory.text.internal_model import InternalModelUnavailable
 log = structlog.get_logger(__name__)
 
 _MAX_CONCURRENT = 4
-_MAX_AFTER = 20
-"""What has found no permit by then waits for the next learning."""
+_MAX_AFTER = 20  # what has found no permit by then waits for the next learning
 
 Learn = Callable[[Scope], Awaitable[LearningRound]]
 """Learns what is due in a conversation; raises the errors of `ConversationLearner.learn`."""

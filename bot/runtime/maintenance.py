@@ -31,10 +31,8 @@ from memory.store.store import JOBS
 
 log = structlog.get_logger(__name__)
 
-MAX_CLOCK_S = 30
-"""Beyond so many seconds what people are told about times is wrong."""
-_POSTPONED_S = 2.0
-"""When a step is tried again for which Redis was not available."""
+MAX_CLOCK_S = 30  # beyond so many seconds what people are told about times is wrong
+_POSTPONED_S = 2.0  # when a step is tried again for which Redis was not available
 _CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
 
 Step = Callable[[], Awaitable[float | None]]

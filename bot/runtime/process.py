@@ -108,8 +108,7 @@ _M_TRIM_THRESHOLD, _KEPT_BYTES = -1, 4 * 2**20
 for the same memory again and again, and the kernel clears each page: a third of its CPU."""
 _GROWN_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
-_COLLECT_AGAIN_S = 5.0
-"""What was in use at first may be garbage then."""
+_COLLECT_AGAIN_S = 5.0  # what was in use at first may be garbage then
 _CACHE_BYTES = 64 * 2**20
 """For conversations and memories that a process keeps because they may be needed again."""
 _CONVERSATION_SHARE = 16

@@ -33,17 +33,14 @@ log = structlog.get_logger(__name__)
 _EVERY_S = 3.0
 _AGAIN_S = 1.0
 _MAX_CONCURRENT = 8
-_MAX_SENDS = 3
-"""Requests in doubt."""
+_MAX_SENDS = 3  # requests in doubt
 _SAYING = 0.8
 """The share of a lease that `message` may take. The rest is left to count a failure."""
-_MAX_FAILURES = 3
-"""Errors of the code of a kind in one process, a minute apart."""
+_MAX_FAILURES = 3  # errors of the code of a kind in one process, a minute apart
 _PAUSE_S = 60.0
 _MAX_UNKNOWN_PAUSE_S = 86_400.0
 """The longest pause of an item whose feature is off, or is only in a newer release."""
-_DOUBT_S = 10.0
-"""When an item is sent again whose request Telegram did not answer."""
+_DOUBT_S = 10.0  # when an item is sent again whose request Telegram did not answer
 _GRACE_S = 2.0
 
 

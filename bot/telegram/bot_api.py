@@ -24,8 +24,7 @@ from memory.behaviors.tool_output import OutgoingFile
 
 CALL_S, CONNECT_S = 15.0, 5.0
 _POOL_SIZE = 64
-_POLL_SLACK_S = 10.0
-"""Added to the time for which Telegram itself holds a poll open."""
+_POLL_SLACK_S = 10.0  # added to the time for which Telegram itself holds a poll open
 _MAX_ANSWER_BYTES, _MAX_UPDATES_BYTES = 4 * 2**20, 64 * 2**20
 """A hundred updates have at most some 40 MB. If we refused them, no update would come any more."""
 

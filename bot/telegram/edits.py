@@ -20,8 +20,7 @@ from bot.telegram.updates import (
 )
 from memory.message import Message, joined, texts_of
 
-_NO_WORDS = "…"
-"""Stands for a caption that was removed, where a message must have some text."""
+_NO_WORDS = "…"  # stands for a caption that was removed, where a message must have some text
 
 
 def read_edit(message: telegram.Message, read: Update) -> Update:

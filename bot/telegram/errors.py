@@ -135,8 +135,7 @@ class BadToken(TelegramError):
     """Raised when Telegram does not accept the token."""
 
 
-DECLINED = (Blocked, ChatMigrated, Refused)
-"""The same call would be declined again."""
+DECLINED = (Blocked, ChatMigrated, Refused)  # the same call would be declined again
 
 
 class DeliveryError(Exception):

@@ -21,8 +21,7 @@ from memory.queue.ready_queue import ReadyQueue
 from memory.store.errors import StoreError, StoreFull
 from memory.store.store import Store
 
-MAX_WAIT_S = 20.0
-"""No caller waits longer: a permit that would take longer is not taken."""
+MAX_WAIT_S = 20.0  # no caller waits longer: a permit that would take longer is not taken
 
 _NEVER_MS = -1
 _MAX_WAIT_MS = int(MAX_WAIT_S * 1000)
@@ -91,8 +90,7 @@ class SendRates:
         await self._store.scripts["ban_chat"]([self._store.keys.send_rate(chat_id)], request)
 
 
-_NOTHING_S = 0.001
-"""A wait that is too short to count."""
+_NOTHING_S = 0.001  # a wait that is too short to count
 
 _SOON_S = 1.0
 """How long an answer of an idle worker may wait because "typing" took a permit."""
@@ -213,8 +211,7 @@ _WINDOWS = ((5.0, 20), (30.0, 40))
 """So many seconds, so many calls: Telegram's limits for drafts and chat actions of one peer."""
 _MAX_CALLS = 40
 _REFUSED_S = 3600.0
-_TROUBLE_S = 30.0
-"""After silence or an error of the server."""
+_TROUBLE_S = 30.0  # after silence or an error of the server
 _SERVER = 0
 Method = Literal["sendMessageDraft", "sendRichMessage", "sendVoice", "setMessageReaction"]
 """Methods that a chat or an older server may refuse."""

@@ -62,8 +62,7 @@ _NUMBERS = (
     *("chat_id", "topic_id", "message_id", "replied_to", "sent_at", "draft_id"),
     *("old_chat_id", "new_chat_id"),
 )
-_MAX_REACTIONS = 16
-"""A person has at most three reactions to a message."""
+_MAX_REACTIONS = 16  # a person has at most three reactions to a message
 GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 
 NONSENSE = (
@@ -324,8 +323,7 @@ def _dislikes(reactions: Sequence[Mapping[str, object]]) -> bool:
 _CHAT = ("id", "type", "title", "username", "first_name", "is_forum", "is_direct_messages")
 _USER = ("id", "is_bot", "first_name", "last_name", "username", "language_code")
 _ENTITY = ("type", "offset", "length", "url", "language")
-_ORIGINS = {"forward_origin", "via_bot"}
-"""Fields that say that somebody else wrote the words."""
+_ORIGINS = {"forward_origin", "via_bot"}  # fields that say that somebody else wrote the words
 _MAX_FIELDS = 100
 _UNDER_PRESS = ("message_id", "date", "message_thread_id", "is_topic_message")
 """What a press needs of the message with the button, beside its chat."""

@@ -21,15 +21,13 @@ from memory.text.untrusted_text import SYMBOLS, letters
 
 ASK, NEW, RETRY = "ask", "new", "retry"
 """Commands whose words, or the file above them, are a message."""
-EDIT_MARK = "✎"
-"""In every language the question for the new wording of a memory begins with it."""
+EDIT_MARK = "✎"  # in every language the question for the new wording of a memory begins with it
 MediaKind = Literal["document", "voice", "photo"]
 """How the file of a message is read."""
 MEDIA: tuple[MediaKind, ...] = ("document", "voice", "photo")
 WITH_WORDS = ("text", *MEDIA)
 """Kinds of messages that a model answers: their text was written by the person."""
-EDITABLE = ("text", "document", "photo")
-"""Kinds of messages whose words people can edit."""
+EDITABLE = ("text", "document", "photo")  # kinds of messages whose words people can edit
 ALONE = ("command", "document", "edit")
 """Kinds that are answered alone: about a file is only its answer; an edit changes earlier words."""
 MessageKind = Literal["text", "command", "unsupported", "edit", "again"] | MediaKind

@@ -57,8 +57,7 @@ def asked_in(about: str) -> tuple[float, ToolQuestion]:
     return until, ToolQuestion(*asked)
 
 
-_MAX_USED = 64
-"""So many memories are kept beside an answer; each takes a few bytes."""
+_MAX_USED = 64  # so many memories are kept beside an answer; each takes a few bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

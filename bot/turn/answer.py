@@ -56,8 +56,7 @@ class Draft(Protocol):
 DraftOf = Callable[[Request], Draft | None]
 """Returns the draft of a turn, None where there is none."""
 
-_TYPING_EVERY_S = 4.5
-"""Telegram shows it for five seconds."""
+_TYPING_EVERY_S = 4.5  # Telegram shows it for five seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

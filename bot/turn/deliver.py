@@ -37,10 +37,8 @@ from memory.store.keys import Scope
 from memory.store.tasks import shielded
 
 log = structlog.get_logger(__name__)
-MAX_FLOOD_WAIT_S = 20
-"""A longer pause parks the turn, because a lease should not last that long."""
-_PAUSES_S = (0.5, 1, 2, 4)
-"""Between tries while Telegram is away."""
+MAX_FLOOD_WAIT_S = 20  # a longer pause parks the turn, because a lease should not last that long
+_PAUSES_S = (0.5, 1, 2, 4)  # between tries while Telegram is away
 _STORE_PAUSES_S = (*_PAUSES_S, 4, 4, 4, 4)
 """Between tries while the store is away, which together take most of a lease."""
 _PARK_UNREACHABLE_S = 30

@@ -34,8 +34,7 @@ from memory.text.message_lines import Speakers
 log = structlog.get_logger(__name__)
 
 _MIN_CONTENT_WORDS = 2
-_MAX_WORDS = 12
-"""A question of fewer content words and at most so many words is a follow-up."""
+_MAX_WORDS = 12  # a question of fewer content words and at most so many words is a follow-up
 
 
 @dataclass(frozen=True, slots=True)

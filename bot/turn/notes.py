@@ -16,8 +16,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 
-QUESTION_ALONE = "…"
-"""What a model answers if it has nothing to add to a question by buttons."""
+QUESTION_ALONE = "…"  # what a model answers if it has nothing to add to a question by buttons
 
 
 @dataclass(frozen=True, slots=True)

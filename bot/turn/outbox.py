@@ -13,8 +13,7 @@ from bot.telegram.chat import Destination
 from bot.turn.request import Request
 from memory.queue.open_turn import stamped, unstamped
 
-_END = b"\n"
-"""Stands between the JSON, which has no line breaks, and the bytes of files."""
+_END = b"\n"  # stands between the JSON, which has no line breaks, and the bytes of files
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,7 @@ MAX_TURNS_PER_PERSON = 4
 """Answers, and as many commands, that a process works on at once for one person."""
 MAX_UPLOADS = 2
 """Files that a process reads at once for all people: each may take a processor and memory."""
-MAX_PICTURES = 10
-"""Pictures of one turn; an album has at most so many."""
+MAX_PICTURES = 10  # pictures of one turn; an album has at most so many
 SHORT_SOUND_BYTES = 2**20
 """Four minutes of a voice message. A longer sound counts as a file."""
 _MAX_SHOWN = 20
@@ -59,8 +58,7 @@ _Permit = tuple[_Kind, int]
 
 _NAMELESS = -1
 """Stands for all who write in the name of a chat: one person may have any number of channels."""
-_NAMELESS_SHARE = 2
-"""Together they may have as much as this many people."""
+_NAMELESS_SHARE = 2  # together they may have as much as this many people
 
 
 @dataclass(slots=True)

@@ -30,8 +30,7 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-_ANSWERED_AGAIN_S = 15 * 60
-"""An edit of an older question changes the memory, but not the answer."""
+_ANSWERED_AGAIN_S = 15 * 60  # an edit of an older question changes the memory, but not the answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,7 @@ _DEFERRED_MS = 15_000
 """After this a deferred turn is tried again, or earlier if another turn of the person ends."""
 _GIVEN_BACK_MS = 2_000
 """After this a turn that only a newer release can read wakes up any free worker."""
-_LEAVE_S = 2.0
-"""Limit of the call that removes the consumer, which else counts for one more lease."""
+_LEAVE_S = 2.0  # limit of the call that removes the consumer, which else counts for one more lease
 _MAX_UNREADABLE = 1_000
 """Conversations that are remembered, so that the log has this warning once for each."""
 
@@ -59,8 +58,7 @@ RunTurn = Callable[[OpenTurn], Awaitable[Committed]]
 The hooks after the commit may still run when the lease is over.
 """
 
-MAX_CONCURRENT_TURNS = 32
-"""Conversations that one process answers at once."""
+MAX_CONCURRENT_TURNS = 32  # conversations that one process answers at once
 
 
 @dataclass(slots=True, eq=False)

@@ -20,12 +20,10 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain
 from memory.text.untrusted_text import one_line, shown
 
-_MAX_WRITES = 2
-"""Facts that one answer may keep or erase; people rarely ask for more at once."""
+_MAX_WRITES = 2  # facts that one answer may keep or erase; people rarely ask for more at once
 
 _MAX_LISTED = 60
-_MAX_ERASED = 12
-"""Facts that one question asks to erase; the person reads all of them."""
+_MAX_ERASED = 12  # facts that one question asks to erase; the person reads all of them
 
 _NOT_YET = (
     "Not {} yet: others' words are in play, so the person is asked by a button below your answer. "

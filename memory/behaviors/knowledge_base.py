@@ -28,11 +28,9 @@ from pydantic import (
 from memory.text.internal_model import AnswerShape, PartInvalid
 from memory.text.untrusted_text import cut, one_line
 
-MAX_DOMAIN_BYTES = 1_200
-"""Bytes of all fields as JSON."""
+MAX_DOMAIN_BYTES = 1_200  # bytes of all fields as JSON
 
-_MIN_TEXT_BYTES = 200
-"""A text of no more bytes is not cut: it may be a key or a name."""
+_MIN_TEXT_BYTES = 200  # a text of no more bytes is not cut: it may be a key or a name
 
 
 class DomainRefused(Exception):

@@ -55,8 +55,7 @@ class Batch:
         )
 
 
-MAX_STATE_BYTES = 4_096
-"""Bytes of the state of one behavior."""
+MAX_STATE_BYTES = 4_096  # bytes of the state of one behavior
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,7 @@ log = structlog.get_logger(__name__)
 
 HEADING = "State of this conversation (JSON):"
 BACK = "Back after"
-AWAY_S = 3 * 86_400
-"""Who writes on Friday evening and on Monday morning was not away."""
+AWAY_S = 3 * 86_400  # who writes on Friday evening and on Monday morning was not away
 
 _INSTRUCTIONS = (
     f'"{HEADING}" in <memory> is what you keep in mind of the conversation so far, for your '

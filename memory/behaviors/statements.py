@@ -35,8 +35,7 @@ _MAX_KIND_CHARS = 24
 _MAX_PER_BATCH = 8
 
 _WORD = re.compile(r"\w{4,}")
-_STEM = 5
-"""Forms of one word share their first five letters; shorter words say little."""
+_STEM = 5  # forms of one word share their first five letters; shorter words say little
 
 # Orders to the assistant and claims to special rights. Wishes ("prefers short answers") and
 # professions ("is a database administrator") pass.

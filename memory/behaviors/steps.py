@@ -11,8 +11,7 @@ _CALL_CHARS = 200
 _RESULT_CHARS = 300
 _DIGEST_CHARS = 2_000
 
-UNTRUSTED_STEP = "[foreign] "
-"""Stands in a digest before a result that may hold text of others."""
+UNTRUSTED_STEP = "[foreign] "  # stands in a digest before a result that may hold text of others
 
 
 @dataclass(frozen=True, slots=True)

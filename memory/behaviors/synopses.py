@@ -61,8 +61,7 @@ _TASK = (
 )
 
 _FIELD_BYTES = 600
-_SESSION_TOKENS = 3_000
-"""A session that goes on is summed up in pieces of this size."""
+_SESSION_TOKENS = 3_000  # a session that goes on is summed up in pieces of this size
 
 _SHARED_CALL_TOKENS = 2_250
 """A session of this size is summed up too if the model is asked for another behavior anyway."""
@@ -240,8 +239,7 @@ def _on_one_line(synopsis: Synopsis) -> str:
 _MAX_FOUND = 4
 _MAX_RELATED = 2
 _MAX_COMPARED = 200
-_RARE_SHARE = 4
-"""A word is rare if at most a quarter of the texts use it (or two of them)."""
+_RARE_SHARE = 4  # a word is rare if at most a quarter of the texts use it (or two of them)
 
 
 def alike(texts: Sequence[str]) -> list[int]:

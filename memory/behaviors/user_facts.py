@@ -68,8 +68,7 @@ _TASK = (
     "counts. An empty list is right for most talk."
 )
 
-_MAX_UNSEARCHED = 8
-"""Up to this many facts are shown without a search."""
+_MAX_UNSEARCHED = 8  # up to this many facts are shown without a search
 
 _MAX_SHOWN_TOKENS = 400
 _MAX_LISTED_TOKENS = 800
@@ -207,8 +206,7 @@ class UserFacts(LearningBehavior):
 
 _DAY_S = 86_400
 _OLD_S = 180 * _DAY_S
-_AGAIN_S = 30 * _DAY_S
-"""After this time a question that nobody answered may be asked once more."""
+_AGAIN_S = 30 * _DAY_S  # after this time a question that nobody answered may be asked once more
 _NONCE_BYTES = 12
 
 

@@ -28,8 +28,7 @@ from memory.store.tasks import in_turns
 from memory.work.item import WorkItem
 from memory.work.items import WorkItems
 
-MAX_BYTES = 8 * 2**20
-"""Bytes of a file, so that sending it takes less time than a lease."""
+MAX_BYTES = 8 * 2**20  # bytes of a file, so that sending it takes less time than a lease
 
 _INDENTED = orjson.OPT_INDENT_2
 

@@ -42,8 +42,7 @@ from memory.text.untrusted_text import escaped
 
 log = structlog.get_logger(__name__)
 
-_ALONE_AFTER = 2
-"""After this many bad parts in a row a behavior is asked alone."""
+_ALONE_AFTER = 2  # after this many bad parts in a row a behavior is asked alone
 
 _SKIP_AFTER = 2
 """An exchange is skipped only after this many failed rounds of the conversation. Before, the model
@@ -246,8 +245,7 @@ def first_session(messages: Sequence[Message], new_after: int, now: float) -> in
 
 
 _PAGE = 200
-_MAX_PAGES = 50
-"""At most this many pages without an answered exchange are skipped."""
+_MAX_PAGES = 50  # at most this many pages without an answered exchange are skipped
 
 
 async def answered_after(scopes: Scopes, progress: Progress, watermark: int) -> list[Message]:

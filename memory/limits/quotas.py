@@ -11,8 +11,7 @@ from time import time
 from memory.store.store import Store
 
 _WINDOW_MS = 60_000
-_KNOWN_MS = 3_600_000
-"""A turn that is begun again within this time counts once."""
+_KNOWN_MS = 3_600_000  # a turn that is begun again within this time counts once
 DAY_S = 86_400
 
 
@@ -37,8 +36,7 @@ _IN_GROUP = {
 }
 """What one member gets in a group, by use. Telegram takes 20 messages a minute for all members
 together, and five of these at once."""
-_ERASING = Quota(6, window_ms=30_000)
-"""The same for each command that erases or stops."""
+_ERASING = Quota(6, window_ms=30_000)  # the same for each command that erases or stops
 
 
 class Verdict(StrEnum):

@@ -19,8 +19,7 @@ from memory.store.commands import ScriptCall
 from memory.store.keys import Scope
 from memory.store.store import Store
 
-MONTHS = 3
-"""How many months' sums exist at a time."""
+MONTHS = 3  # how many months' sums exist at a time
 _DAY_S = 86_400
 
 HEARD, SPOKEN, DRAWN = "heard_s", "spoken_chars", "drawn_images"
@@ -132,8 +131,7 @@ def expires_at(month: str) -> int:
 
 _KNOWN_CALLS = 32
 """A repeated call counts once, unless this many others of its conversation were counted since."""
-NO_PERSON = 0
-"""The person of tokens that nobody caused, or that a forgotten person did."""
+NO_PERSON = 0  # the person of tokens that nobody caused, or that a forgotten person did
 _QUOTA_S = 2 * _DAY_S
 _ANSWER = "answer"
 _COUNTED = b"counted"

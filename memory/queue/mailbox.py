@@ -29,8 +29,7 @@ Messages of others still come in, and at the bound of messages so do the sender'
 
 _MAX_INDEXED = 10_000
 """A process remembers so many senders and conversations that it has indexed today."""
-_MAX_SEARCHED = 1_000
-"""An edit is compared with so many waiting messages, the newest ones."""
+_MAX_SEARCHED = 1_000  # an edit is compared with so many waiting messages, the newest ones
 
 _ALBUM_S = 900
 """How long later pictures of an album, and edits of their captions, count as addressed."""

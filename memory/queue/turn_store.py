@@ -30,11 +30,9 @@ from memory.work.items import first_looks
 
 log = structlog.get_logger(__name__)
 
-_MIN_CONNECTIONS = 3
-"""One waits for work and one for signals; at least one must be left."""
+_MIN_CONNECTIONS = 3  # one waits for work and one for signals; at least one must be left
 _PAUSE_S = 1.0
-RENEWALS = 3
-"""How often a lease and its wake-up are renewed within the time of one lease."""
+RENEWALS = 3  # how often a lease and its wake-up are renewed within the time of one lease
 LEARN_LATE_S = 31
 """Seconds after a commit; if nothing was learned from it by then, any process may do so.
 

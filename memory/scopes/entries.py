@@ -169,8 +169,7 @@ class Synopsis(Record):
         return None if erased.takes_any_of(self.first_seq, self.last_seq) else self
 
 
-THE_ONE_BEFORE = -1
-"""Stands for the record that is written just before this one and has no id yet."""
+THE_ONE_BEFORE = -1  # stands for the record that is written just before this one and has no id yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from memory.text.untrusted_text import escaped, one_line
 _ENGLISH = {"latin": "en"}
 """Kinds are compared by their stems; words of other languages are folded the same way."""
 
-_MIN_LETTERS = 5
-"""Forms of one word of so many letters share all but the last of the shorter one."""
+_MIN_LETTERS = 5  # forms of one word of so many letters share all but the last of the shorter one
 
 _MAX_TIMES = 6
 

@@ -119,8 +119,7 @@ def read_field(name: str, stored: str) -> Field | None:
 
 UNASKED = "unasked"
 _ASKED_BEFORE_S = 3_600
-STATE_LEARNER = "running_state"
-"""The behavior that learns the running state."""
+STATE_LEARNER = "running_state"  # the behavior that learns the running state
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,7 @@ def _read_role(stored: bytes) -> tuple[Role, bool, bool]:
     return role, not stored.endswith(_UNTRUSTED.encode()), stored.startswith(_REFUSED.encode())
 
 
-_USUAL_FIELDS: Final = 8
-"""Fields that every message has; few have more."""
+_USUAL_FIELDS: Final = 8  # fields that every message has; few have more
 
 
 def stored_fields(message: Message) -> dict[str, str]:

@@ -91,15 +91,12 @@ _INDEXED_CHARS_AT_ONCE = 250_000
 """The numbers of the words of so many messages, and of so many characters, are in memory while
 indexing."""
 _USUAL_CHARS = 200
-_QUARTER_S = 900
-"""In each zone a day begins with a quarter of an hour."""
-_MIN_KEPT = 20
-"""So many newest messages are searched whatever memory they take."""
+_QUARTER_S = 900  # in each zone a day begins with a quarter of an hour
+_MIN_KEPT = 20  # so many newest messages are searched whatever memory they take
 _SHORTENED_SHARE = 2
 """A conversation that takes too much memory keeps one part of that in so many, so that it may grow
 again."""
-_FRESH = 10
-"""So many messages may have no vector yet, because embedding follows the replies."""
+_FRESH = 10  # so many messages may have no vector yet, because embedding follows the replies
 
 
 class MessageStream(EmbeddedStream):

@@ -30,16 +30,12 @@ from memory.search.arrays import (
     with_neighbors,
 )
 
-_STEP: Final = 1.1
-"""The mean is computed again when the number of vectors has grown by this factor."""
+_STEP: Final = 1.1  # the mean is computed again when the number of vectors has grown by this factor
 _PAIRS: Final = 2048
 """Pairs of distant records; their cosines show what "unrelated" means with this model."""
-_FLAT: Final = 1e-6
-"""Scores with a smaller deviation than this differ only by rounding."""
-_GROWTH: Final = 8
-"""A full matrix grows by an eighth."""
-_MAX_EXACT: Final = 20_000
-"""Up to so many records all are scored exactly."""
+_FLAT: Final = 1e-6  # scores with a smaller deviation than this differ only by rounding
+_GROWTH: Final = 8  # a full matrix grows by an eighth
+_MAX_EXACT: Final = 20_000  # up to so many records all are scored exactly
 _LIKELY: Final = 300
 """Of more, these are scored exactly: this many with the best estimate by signs and words, ..."""
 _NEAREST: Final = 200

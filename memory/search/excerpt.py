@@ -12,14 +12,11 @@ from math import log1p
 from memory.search.words import asked_terms, languages_of, terms_of, words_of
 from memory.text.sentences import character_start, sentences
 
-LEFT_OUT = "[…]"
-"""Stands in place of text that is left out."""
+LEFT_OUT = "[…]"  # stands in place of text that is left out
 
-_MAX_CHARS = 40_000
-"""The passage is taken from this many first characters of a text."""
+_MAX_CHARS = 40_000  # the passage is taken from this many first characters of a text
 
-_MIN_SENTENCE_CHARS = 20
-"""A shorter sentence is joined to the next one."""
+_MIN_SENTENCE_CHARS = 20  # a shorter sentence is joined to the next one
 
 _MAX_CHUNK_CHARS = 40
 """A sentence that needs more than half the room is cut into chunks of this many characters."""
@@ -27,8 +24,7 @@ _MAX_CHUNK_CHARS = 40
 _MAX_CHARS_A_TOKEN = 16
 """A text of more characters per unit of the limit is too long, whatever they cost."""
 
-_MAX_QUESTION_CHARS = 2000
-"""The rest of a longer question is ignored."""
+_MAX_QUESTION_CHARS = 2000  # the rest of a longer question is ignored
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,7 @@ _MAX_COUNT: Final = 2**_COUNT_BITS - 1
 _MENTION_BITS: Final = 32
 _TERM_BITS: Final = 32
 _MAX_NEW: Final = 4_096
-_NEW_SHARE: Final = 128
-"""So many mentions may wait, and one in so many of the settled ones."""
+_NEW_SHARE: Final = 128  # so many mentions may wait, and one in so many of the settled ones
 _MAX_ADDED: Final = 2**18
 _ADDED_SHARE: Final = 4
 """The same while records are added: settling all of a long conversation at once takes memory."""

@@ -14,8 +14,7 @@ from memory.message import Message
 RECIPE = "speaker words"
 """Part of the embedding fingerprint: with another recipe, messages are embedded again."""
 
-SESSION_PAUSE_S = 3600
-"""A silence of more than this many seconds ends a session."""
+SESSION_PAUSE_S = 3600  # a silence of more than this many seconds ends a session
 
 
 class IndexRecord(NamedTuple):
@@ -102,5 +101,4 @@ class SearchFilter:
     is_meant: Callable[[Message], object] | None = None
 
 
-EVERYTHING = SearchFilter()
-"""The filter that lets every message be found."""
+EVERYTHING = SearchFilter()  # the filter that lets every message be found

@@ -34,8 +34,7 @@ QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")
-_MAX_NAMED = 60
-"""Days that are read of one question: each is compared with all that was said."""
+_MAX_NAMED = 60  # days that are read of one question: each is compared with all that was said
 
 _TIMES = frozenset().union(*(language.words("times") for language in LANGUAGES.values()))
 _HAN_TIMES = LANGUAGES["zh"].words("times")
@@ -183,8 +182,7 @@ def _month_in(word: str, code: str) -> int:
 
 
 _INFLECTED = frozenset(("ru", "uk", "pl", "cs", "tr", "fi", "hu", "el", "hy", "ta", "ar"))
-_ENDINGS = "ьйяaeukσ"
-"""Letters that other endings take the place of."""
+_ENDINGS = "ьйяaeukσ"  # letters that other endings take the place of
 
 _MONTHS = {
     code: {
@@ -195,8 +193,7 @@ _MONTHS = {
     for code, language in LANGUAGES.items()
 }
 
-_DAYS = (1, 7, 30, 365)
-"""Days of each unit: day, week, month, year."""
+_DAYS = (1, 7, 30, 365)  # days of each unit: day, week, month, year
 
 Meanings = Mapping[str, int]
 """What a word may be, by the name of the list, with its number in the list, from 0."""

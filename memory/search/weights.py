@@ -48,5 +48,4 @@ class Weights:
     sufficient_closeness: float = 1.8  # enough without a shared word (another language)
 
 
-DEFAULTS: Final = Weights()
-"""The weights of the product."""
+DEFAULTS: Final = Weights()  # the weights of the product

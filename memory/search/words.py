@@ -57,8 +57,7 @@ _PREFIX = 5
 _MAX_LETTERS = 64
 """Only this many letters of a word are used, because the caches count words, not bytes."""
 
-_MAX_CACHED = 65_536
-"""Words in each cache below: at most about 20 MB, whatever people send."""
+_MAX_CACHED = 65_536  # words in each cache below: at most about 20 MB, whatever people send
 _MAX_ASKED_CHARS = 2_400
 
 # Combining marks of Indic and Thai words, which Python's \w does not match.

@@ -14,8 +14,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreFull
 from memory.store.keys import Keys, Scope
 
-CURRENT = "current"
-"""Names the newest of the secrets."""
+CURRENT = "current"  # names the newest of the secrets
 
 
 class ErasureJournal:

@@ -37,10 +37,8 @@ KEY_SUFFIXES = ScopeKeys(
 )
 """How these keys end; scripts name them by that. The key of work ends as in the first release."""
 
-SHARDS = 16
-"""The number of sorted sets into which each index is split."""
-TAG_FIELD = "c"
-"""The field of a wake-up that names the conversation."""
+SHARDS = 16  # the number of sorted sets into which each index is split
+TAG_FIELD = "c"  # the field of a wake-up that names the conversation
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -62,8 +62,7 @@ class Scripts(dict[str, Script]):
 
 
 _MAX_ERASED = 10_000
-_ERASED_S = 60
-"""How long the stream `erased` lives; every process reads it every second."""
+_ERASED_S = 60  # how long the stream `erased` lives; every process reads it every second
 
 JOBS, RELOADS = "jobs", "reloads"
 """Topics of notes to other processes. A topic has no colon; the tag of a scope has one.

@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_CANCEL_AGAIN_S = 4.0
-"""Longer than the grace that a task gives to its own work, which is 2 s."""
+_CANCEL_AGAIN_S = 4.0  # longer than the grace that a task gives to its own work, which is 2 s
 
 
 async def shielded(work: Awaitable[T]) -> T:

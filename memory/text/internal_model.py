@@ -30,8 +30,7 @@ _LIMITS = (
     *("format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
     *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "uniqueItems"),
 )
-_MAX_DEPTH = 10
-"""Levels that api.openai.com accepts, including the object around all parts."""
+_MAX_DEPTH = 10  # levels that api.openai.com accepts, including the object around all parts
 
 
 class NotStrict(Exception):
@@ -129,8 +128,7 @@ def _nullable(schema: Schema) -> Schema:
     return {**beside, "anyOf": [*branches, _NULL]}
 
 
-_NULL_WORD = "null"
-"""Some models write this word instead of null."""
+_NULL_WORD = "null"  # some models write this word instead of null
 
 
 class PartInvalid(Exception):

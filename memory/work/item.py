@@ -18,8 +18,7 @@ _ID_BYTES = 4
 _MINUTES = 1 << 20
 """The minutes of about two years; with an id they fit into the integers that Redis keeps exact."""
 _CLOCKS_DIFFER_MINUTES = 60
-BEGUN = 99
-"""The requests of a task that is not due again and whose turn has begun."""
+BEGUN = 99  # the requests of a task that is not due again and whose turn has begun
 _BODY = ("text", "at", "rule", "zone", "chat_id", "topic_id", "message_id", "language", "kind")
 _BODY_OF_TASK = ("is_task", "is_first_party", "name")
 """What is stored as JSON that scripts do not read, in this order."""
@@ -120,8 +119,7 @@ class WorkChanges:
         return orjson.dumps([added, cancelled]).decode() if added or cancelled else ""
 
 
-MAX_AHEAD_S = 5 * 366 * 86_400
-"""Work is at most five years away."""
+MAX_AHEAD_S = 5 * 366 * 86_400  # work is at most five years away
 
 _MAX_RULE_CHARS = 64
 _FIELDS = 5

@@ -12,10 +12,8 @@ from ipaddress import ip_address
 from bot.features.links import feature, search_web
 from bot.features.links.page_fetch import Address, PageFetcher, resolved
 
-PUBLIC = ip_address("127.0.0.1")
-"""Stands for a public address; all others are refused."""
-CLOSED = "127.0.0.2"
-"""Stands for an address in a closed network."""
+PUBLIC = ip_address("127.0.0.1")  # stands for a public address; all others are refused
+CLOSED = "127.0.0.2"  # stands for an address in a closed network
 
 _asked: Counter[str] = Counter()
 

@@ -25,8 +25,7 @@ _WORDS: dict[Wish, str] = {
 }
 _PARAGRAPHS = 3
 _THINKING_S = 0.02
-_PIECE_S = 0.04
-"""A slow answer comes in some 35 pieces, so long after each other."""
+_PIECE_S = 0.04  # a slow answer comes in some 35 pieces, so long after each other
 
 
 def markers(text: str) -> list[str]:

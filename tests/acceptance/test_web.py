@@ -12,8 +12,7 @@ from tests.servers.search_service import KEY, SearchServer
 from tests.servers.web_site import ARTICLE, HTML, Site
 
 _MB = 2**20
-MAX_GROWTH_MB = 64
-"""A page takes at most a few MB, and its parser is not in the bot's process."""
+MAX_GROWTH_MB = 64  # a page takes at most a few MB, and its parser is not in the bot's process
 
 
 async def told_of(rig: Rig, person: Person, chat: Chat, url: str) -> str:

@@ -28,8 +28,7 @@ from tests.work import longest_stretch
 
 Call = Callable[[], Awaitable[object]]
 
-CALLS = 1_000
-"""About one call in 300 met the error that the client corrects."""
+CALLS = 1_000  # about one call in 300 met the error that the client corrects
 
 RESET = struct.pack("ii", 1, 0)
 

@@ -21,12 +21,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("bot", "memory", "config")
 
 CHARS = 102_400
-MAX_S = 0.05
-"""CPU time that a search through a run of `CHARS` may take if it is quadratic."""
+MAX_S = 0.05  # CPU time that a search through a run of `CHARS` may take if it is quadratic
 _LENGTHS = (6, 12, 18, 25, 100, 400, 1_600, 6_400, 25_600, CHARS)
 """Small steps come first, because a pattern may even take exponential time."""
-_LONG_ENOUGH_S = 0.0002
-"""A search that takes this long shows how its time grows."""
+_LONG_ENOUGH_S = 0.0002  # a search that takes this long shows how its time grows
 _SURE_OF_LINEAR = 6_400
 """Shorter runs are over so soon that other processes can hide how the time grows."""
 _ALWAYS = " \n\ta9_-.!中"

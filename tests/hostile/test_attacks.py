@@ -15,8 +15,7 @@ from tests.hostile.attacks import FILES, TEXTS, Attack, Scene
 _QUESTIONS = 4
 _PAUSE_S = 0.5
 """Between two questions during an attack; without it, most of the work would be answers."""
-MAX_S = 0.5
-"""How much the loop may do for an attack while another person waits for an answer."""
+MAX_S = 0.5  # how much the loop may do for an attack while another person waits for an answer
 MAX_BLOCKED_MS = 400
 """How long one step of the loop may take; before the fixes each attack took seconds."""
 

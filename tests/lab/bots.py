@@ -27,8 +27,7 @@ REPLY = " ".join(f"word{number:03}" for number in range(60))
 """An answer that the local model streams in so many pieces."""
 
 PATIENCE_S = 180
-BASELINE = "tests.lab.baseline_bot"
-"""The bot without memory; it has no port."""
+BASELINE = "tests.lab.baseline_bot"  # the bot without memory; it has no port
 
 _STOP_S = 8
 _LOG_TAIL = 3_000

@@ -48,8 +48,7 @@ WARMING_TALK_S = 8
 TALK_S = 20
 BASELINE_PEOPLE = SLOTS
 
-MAX_S = 300
-"""The time after which a part is given up."""
+MAX_S = 300  # the time after which a part is given up
 
 Figures = dict[str, object]
 

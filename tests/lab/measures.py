@@ -30,8 +30,7 @@ from tests.valkey import ValkeyServer
 
 PACKAGES = ("bot", "memory", "config")
 WARMING_MESSAGES = 3
-_ROUND_S = 12.0
-"""Longer than a round of all that runs while nobody talks."""
+_ROUND_S = 12.0  # longer than a round of all that runs while nobody talks
 _AGAIN_S = 0.5
 
 WIRING = ("app", "feature", "features", "assistant")

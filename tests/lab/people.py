@@ -21,8 +21,7 @@ from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import LeanTelegram, Update
 from tests.lab.made_up import short_texts
 
-CONNECTIONS = 40
-"""Telegram's default of `max_connections`."""
+CONNECTIONS = 40  # Telegram's default of `max_connections`
 
 _Waiting = tuple[bytes, "asyncio.Future[Acknowledgement]"]
 Times = npt.NDArray[np.float64]

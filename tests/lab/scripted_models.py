@@ -20,11 +20,9 @@ from memory.text.internal_model import AnswerShape
 
 Kind = Literal["main", "fill", "write"]
 
-_FACTS_SHARE = 0.25
-"""The share of people's messages that contain a fact."""
+_FACTS_SHARE = 0.25  # the share of people's messages that contain a fact
 
-_DATED_SHARE = 0.3
-"""The share of facts that tell of certain days."""
+_DATED_SHARE = 0.3  # the share of facts that tell of certain days
 
 _SUMMARY_WORDS = 90
 _NARRATIVE_WORDS = 110

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-BEGAN: Final = 1_767_603_600.0
-"""5 January 2026, 09:00 UTC."""
+BEGAN: Final = 1_767_603_600.0  # 5 January 2026, 09:00 UTC
 
 
 class SimulatedClock:

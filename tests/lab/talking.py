@@ -31,8 +31,7 @@ from tests.quiet_chat import QuietChat, no_command
 from tests.servers.word_vectors import DIMENSIONS
 from tests.settings import Settings
 
-MODEL_S = 0.02
-"""The latency of every model."""
+MODEL_S = 0.02  # the latency of every model
 
 BOT, PERSON = 1, 7_001
 HERE = Scope.of_chat(PERSON)

@@ -51,8 +51,7 @@ WARMING_TURNS = 2
 TURNS = 16
 AT_TURNS = (50, 500, 5_000)
 STEADY_TURNS = 8
-CHAT_PAUSE_S = 1.5
-"""Longer than the rate limit of a chat, so that no steady turn waits for it."""
+CHAT_PAUSE_S = 1.5  # longer than the rate limit of a chat, so that no steady turn waits for it
 
 
 async def load(world: World, bot: Running, first_person: int) -> dict[str, float]:

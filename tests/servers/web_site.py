@@ -14,8 +14,7 @@ ARTICLE = (
     + "<p>The blue whale is the largest animal that has ever lived.</p>" * 4
     + "</article>"
 )
-ANY = ""
-"""The path of the answer for all paths that have none of their own."""
+ANY = ""  # the path of the answer for all paths that have none of their own
 
 Body = Callable[[], Iterable[bytes]]
 

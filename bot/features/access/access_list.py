@@ -25,8 +25,7 @@ MAX_ASKING = 100
 _ASKING_S = 7 * 86_400
 _MAX_REFUSED = 10_000
 
-INVITATION = "i_"
-"""The payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`."""
+INVITATION = "i_"  # the payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`
 
 MAX_USES = 1_000
 MAX_DAYS = 365

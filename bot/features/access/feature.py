@@ -36,8 +36,7 @@ log = structlog.get_logger(__name__)
 
 _ID = re.compile(r"-?\d{1,19}", re.ASCII)
 _LET_IN, _REFUSE = "i", "f"
-_LAST_WORDS = 4
-"""Messages that are looked through for a person's name."""
+_LAST_WORDS = 4  # messages that are looked through for a person's name
 
 _ARGUMENTS = re.compile(r"(\d{1,4})(?:\s+(\d{1,3}))?", re.ASCII)
 _DAYS = 7

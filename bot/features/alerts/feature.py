@@ -25,8 +25,7 @@ _FOR_ALL_AFTER_S = 60
 _FAULT_AFTER_S = 3
 _CERTAIN_FAILURES = 2
 _BUDGET_EVERY_S = 5.0
-_BUDGET_NOTICES = (100, 80)
-"""Percent of the budget at which operators are told, the highest first."""
+_BUDGET_NOTICES = (100, 80)  # percent of the budget at which operators are told, the highest first
 
 
 def feature(services: Services) -> Feature:

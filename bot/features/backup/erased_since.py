@@ -23,8 +23,7 @@ _COUNTERS = ("epoch", "erasure", "generation", "next_seq", "next_record", "excha
 _MAX_COUNT = 2**53
 _AFTER_ALL = 2.0**33
 """A time (Unix seconds) when all work is late, so that the rules of what repeats are read."""
-_PERSON, _SEQ = 0, 1
-"""The first parts of a stored work item (`shared/work.lua`)."""
+_PERSON, _SEQ = 0, 1  # the first parts of a stored work item (`shared/work.lua`)
 
 
 def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> StoredScope | None:

@@ -17,15 +17,13 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import NamedLease, Scripts, Store
 
-NAME = "announcement"
-"""The slot of what is stored for the whole bot."""
+NAME = "announcement"  # the slot of what is stored for the whole bot
 
 ACTIVE_DAYS = 90
 ACTIVE_S = ACTIVE_DAYS * 86_400
 _PAGE = 500
 
-NEWS = "announcements"
-"""The topic of notes that have every worker look for an announcement."""
+NEWS = "announcements"  # the topic of notes that have every worker look for an announcement
 _KEPT_S = 7 * 86_400
 """How long an announcement that nobody carries on, or one that has ended, is kept."""
 

@@ -43,8 +43,7 @@ STOP, MUTE = "stop_broadcast", "mute"
 _EVERY_S = 15.0
 _OPEN_EVERY_S = 2.0
 _SHOW_EVERY_S = 3.0
-_TROUBLE_S = 10.0
-"""How long to wait if Telegram cannot be reached."""
+_TROUBLE_S = 10.0  # how long to wait if Telegram cannot be reached
 _GRACE_S = 2.0
 _SOURCE_GONE = ("message_gone", "not_copied")
 """Refusals that are about the message, so every other chat would get the same."""

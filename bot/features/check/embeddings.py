@@ -33,18 +33,14 @@ from memory.store.store import pages_of_scopes, stream_entries
 
 _WHAT = "Embeddings"
 _TIMEOUT_S = 30.0
-_ENOUGH_DIMENSIONS = 512
-"""More dimensions fill a small Redis and improve recall little."""
+_ENOUGH_DIMENSIONS = 512  # more dimensions fill a small Redis and improve recall little
 
 _COMPARED = "Words and vectors"
-_FIRST = 5
-"""A message counts as found if one of its neighbors is among that many first hits."""
+_FIRST = 5  # a message counts as found if one of its neighbors is among that many first hits
 
-_NEAR = 2
-"""How many messages of people before it, and after it, in its session are its neighbors."""
+_NEAR = 2  # how many messages of people before it, and after it, in its session are its neighbors
 
-_MIN_MESSAGES = 60
-"""With fewer messages in a conversation, chance finds many neighbors."""
+_MIN_MESSAGES = 60  # with fewer messages in a conversation, chance finds many neighbors
 
 _MAX_ASKED = 200
 _MAX_CONVERSATIONS = 50

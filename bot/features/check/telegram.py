@@ -18,8 +18,7 @@ from bot.telegram.telegram import WEBHOOK_PATH
 from config.settings import Settings
 from memory.store.errors import distrust
 
-_LISTEN_S = 3
-"""Another poller calls again within this time, and Telegram then ends our poll."""
+_LISTEN_S = 3  # another poller calls again within this time, and Telegram then ends our poll
 _RECENT_S = 3600
 
 

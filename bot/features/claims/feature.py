@@ -35,8 +35,7 @@ claims_to_have_saved = partial(says_any, patterns_in(Path(__file__).with_name("s
 
 log = structlog.get_logger(__name__)
 
-_MAX_CLAIM_AGE_S = 86_400
-"""Nobody remembers what an older answer has promised."""
+_MAX_CLAIM_AGE_S = 86_400  # nobody remembers what an older answer has promised
 
 
 def feature(services: Services) -> Feature:

@@ -25,8 +25,7 @@ from memory.queue.open_turn import Run
 
 log = structlog.get_logger(__name__)
 
-_FIRST_S = 0.15
-"""An answer that is complete sooner needs no draft."""
+_FIRST_S = 0.15  # an answer that is complete sooner needs no draft
 _LOOK_S = 0.05
 _EVERY_S = 0.8
 _REPEAT_S = 20.0
@@ -35,8 +34,7 @@ _REPEAT_S = 20.0
 It also removes one at each message of ours to the same place. If this process sent the message, the
 next frame follows at once; if another process did, it comes when the text has grown, or after this.
 """
-_MAX_CHARS = 3800
-"""What is longer comes with the reply, which may be several messages or a file."""
+_MAX_CHARS = 3800  # what is longer comes with the reply, which may be several messages or a file
 _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 

@@ -70,10 +70,8 @@ def _joined(before: Part, parsed: tuple[str, Sequence[Entity]]) -> Part:
     return Part(f"{before.text}\n\n{text}", (*before.entities, *moved))
 
 
-_MAX_WORD = 32
-"""A longer run without a space is text of a script without spaces."""
-_MAX_OPEN = 300
-"""A mark that is not closed within this many characters counts as text."""
+_MAX_WORD = 32  # a longer run without a space is text of a script without spaces
+_MAX_OPEN = 300  # a mark that is not closed within this many characters counts as text
 
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _TABLE_LINE = re.compile(r"^[ \t>]*\|", re.MULTILINE)

@@ -35,8 +35,7 @@ log = structlog.get_logger(__name__)
 
 WEB = Path(__file__).parent / "web"
 _REFRESH_S = 5
-_FIRST_REPORTS_S = 1.3
-"""A process learns within a second that somebody watches, and then reports."""
+_FIRST_REPORTS_S = 1.3  # a process learns within a second that somebody watches, and then reports
 PATH = "/inspect"
 _COOKIE = "inspector"
 _COOKIE_S = 8 * 3600

@@ -34,11 +34,9 @@ from memory.store.store import Store
 
 log = structlog.get_logger(__name__)
 
-WATCHED = "watched"
-"""The topic of notes that say: an operator watches."""
+WATCHED = "watched"  # the topic of notes that say: an operator watches
 
-WATCHED_S = 15.0
-"""How long every process goes on reporting after each look."""
+WATCHED_S = 15.0  # how long every process goes on reporting after each look
 _EVERY_S = 2.0
 _EXPIRES_MS = 6_000
 _REPORTERS_S = 60

@@ -20,15 +20,13 @@ from bot.http_client import HttpClient, read_within, trusted
 from memory.behaviors.tool import ToolError
 
 _TIMEOUT_S = 10
-_MAX_BYTES = 2 * 2**20
-"""Of a page, as it is sent and as it is unpacked."""
+_MAX_BYTES = 2 * 2**20  # of a page, as it is sent and as it is unpacked
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
 """A silent name server blocks a thread for half a minute; the loop needs its own for Telegram."""
 _PORTS = {"http": 80, "https": 443}
-_TYPES = ("application/xhtml+xml", "application/json")
-"""Besides text of any kind."""
+_TYPES = ("application/xhtml+xml", "application/json")  # besides text of any kind
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Ricordo)",
     "Accept": "text/html, application/xhtml+xml, text/*;q=0.8",

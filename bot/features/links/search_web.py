@@ -19,13 +19,11 @@ BRAVE = "https://api.search.brave.com/res/v1/web/search"
 _TIMEOUT_S = 10
 _MAX_RESULTS = 8
 _MAX_QUERY_CHARS = 400
-_MAX_QUERY_WORDS = 50
-"""Brave refuses longer questions."""
+_MAX_QUERY_WORDS = 50  # Brave refuses longer questions
 _MAX_TITLE_CHARS = 160
 _ADDRESS = re.compile(r"https?://\S{1,490}")
 _MAX_TEXT_CHARS = 400
-_READ_FACTOR = 4
-"""So much more of a text is read, because tags are taken out of it."""
+_READ_FACTOR = 4  # so much more of a text is read, because tags are taken out of it
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,100}>")
 _STATUSES = {
     401: "the search service does not take its key",

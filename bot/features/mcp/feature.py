@@ -38,14 +38,12 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped, escaped_json, one_line, shown, visible
 
-_SHARE = 0.4
-"""The definitions of these tools take at most this share of the prompt."""
+_SHARE = 0.4  # the definitions of these tools take at most this share of the prompt
 
 log = structlog.get_logger(__name__)
 
 MAX_PER_SERVER = 32
-_MAX_LISTED = 1_000
-"""An operator may choose among so many tools of a server."""
+_MAX_LISTED = 1_000  # an operator may choose among so many tools of a server
 _MAX_TOOLS = 64
 _MAX_DESCRIPTION_CHARS = 1_000
 _MAX_SCHEMA_CHARS = 4_000

@@ -283,8 +283,7 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-_GRACE_S = 0.5
-"""A server may take so long to end after its input was closed."""
+_GRACE_S = 0.5  # a server may take so long to end after its input was closed
 
 FromServer = MemoryObjectReceiveStream[SessionMessage | Exception]
 

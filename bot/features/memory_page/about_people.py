@@ -16,8 +16,7 @@ from memory.search.words import (
     words_of,
 )
 
-_FIRST_WORDS = 4
-"""Who a fact is about stands at its beginning."""
+_FIRST_WORDS = 4  # who a fact is about stands at its beginning
 
 _WORD = re.compile(r"[^\W\d_]\w+")
 _BEFORE = re.compile(r"\b((?:\w+ ){0,2})(\w+),? $")

@@ -50,8 +50,7 @@ _PORTRAIT_UNITS, _AROUND_UNITS = 2_200, 40
 
 _PINNED = "📌 "
 PIN, UNPIN = "n", "u"
-MOVE = "m"
-"""The action that moves a fact between all topics of a private chat and this one."""
+MOVE = "m"  # the action that moves a fact between all topics of a private chat and this one
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from memory.search.question import as_question, is_question
 from memory.search.words import words_of
 from memory.store.keys import Scope
 
-_JUMP = "jump"
-"""The command that the buttons stand for."""
+_JUMP = "jump"  # the command that the buttons stand for
 _MESSAGE_ID = re.compile(r"\d{1,12}")
 _MAX_FOUND = 5
 _SUPERGROUPS = -(10**12)

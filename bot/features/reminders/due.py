@@ -23,8 +23,7 @@ from memory.store.keys import Scope
 from memory.work.item import WorkItem, due_task
 from memory.work.items import WorkItems
 
-STOP = "task"
-"""The button that stops a task."""
+STOP = "task"  # the button that stops a task
 _LATE_S = 300
 _SILENT = ("", QUESTION_ALONE, "...")
 

@@ -13,8 +13,7 @@ from pathlib import Path
 _WORD = re.compile(r"\d+|\w{3,}")
 _RUN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d{1,5}")
-_STEM = 4
-"""Forms of one word share their first four letters."""
+_STEM = 4  # forms of one word share their first four letters
 _LANGUAGES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()
 _YOURS = frozenset(word for each in _LANGUAGES for word in each["yours"].split())
 """A model says "your sister" where the person said "my sister"."""

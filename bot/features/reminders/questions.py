@@ -33,8 +33,7 @@ VERB = "remind"
 _YES, _NO = "y", "n"
 _DATA = re.compile(r"([yn])([0-9a-f]{8}):?([\w/+-]*)", re.ASCII)
 _PER_ROW = 2
-_MINUTES, _MINUTES_A_DAY = 120, 1_440
-"""Up to two hours are said in minutes."""
+_MINUTES, _MINUTES_A_DAY = 120, 1_440  # up to two hours are said in minutes
 _MAX_AT_ONCE = 10
 
 

@@ -47,8 +47,7 @@ as Asia/Tokyo. For a country with several time zones give the one in which most 
 is clear (Spain: Europe/Madrid, USA: null). Answer null if it names no place or if you do not know.
 """
 
-MAX_CHARS = 64
-"""Characters of the name of a place."""
+MAX_CHARS = 64  # characters of the name of a place
 _CITY = re.compile(r"(Africa|America|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[^/]+$")
 _PLACE = re.compile(r"(-?\d{1,2}(?:\.\d{1,9})?) ?, ?(-?\d{1,3}(?:\.\d{1,9})?)", re.ASCII)
 _OFFSET = re.compile(r"(?:utc|gmt)? ?([-+−–]) ?(\d{1,2})(?::?00)?", re.IGNORECASE | re.ASCII)

@@ -29,16 +29,13 @@ from memory.work.item import MAX_AHEAD_S, UnusableTime, WorkItem
 from memory.work.items import WorkItems
 
 KIND = "reminder"
-MAX_CHARS = 500
-"""Characters of a reminder's text."""
+MAX_CHARS = 500  # characters of a reminder's text
 MAX_OPEN, MAX_TASKS = 50, 10
 """Open reminders of one person, in all their conversations, and those of them that are tasks."""
-SIGN = "⏰ "
-"""Begins a reminder, and the message of a task, when it is due."""
+SIGN = "⏰ "  # begins a reminder, and the message of a task, when it is due
 
 _MAX_MINUTES = MAX_AHEAD_S // 60
-_UNITS = (1, 60, 1_440, 10_080)
-"""Minutes of a minute, an hour, a day and a week."""
+_UNITS = (1, 60, 1_440, 10_080)  # minutes of a minute, an hour, a day and a week
 _NOON = 12
 _NUMBER = re.compile(r"\d+", re.ASCII)
 

@@ -11,8 +11,7 @@ from memory.scopes.stats import count_all, count_conversation
 from memory.store.keys import Scope
 
 _LISTED = 10
-_COMPARED = 200
-"""Conversations among which the busiest are looked for."""
+_COMPARED = 200  # conversations among which the busiest are looked for
 
 
 def feature(services: Services) -> Feature:

@@ -82,8 +82,7 @@ def _said(conversation: Scope, *, is_on: bool) -> str:
 
 HEADING = "Said in other topics of this chat:"
 
-_MAX_TOPICS = 10
-"""At most this many topics are searched: those in which somebody wrote last."""
+_MAX_TOPICS = 10  # at most this many topics are searched: those in which somebody wrote last
 
 _MAX_FILLED = 3_000
 """A topic with more messages is searched only as far as this process has loaded it."""
@@ -269,8 +268,7 @@ def _name(topic: ScopeMemory) -> str:
     return f'topic "{escaped(title)}"' if title else "another topic"
 
 
-_MAX_BYTES = 96
-"""Telegram takes 128 characters and shows some thirty in the list of topics."""
+_MAX_BYTES = 96  # Telegram takes 128 characters and shows some thirty in the list of topics
 
 _NAMES_KEPT_S = 7 * 86_400
 """How long we know who named a topic; after that the bot leaves its name alone."""

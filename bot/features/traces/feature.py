@@ -21,8 +21,7 @@ log = structlog.get_logger(__name__)
 
 TRACES_NEED = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 """What `OTEL_EXPORTER_OTLP_ENDPOINT` needs."""
-REPORTS_NEED = "sentry-sdk"
-"""What `SENTRY_DSN` needs."""
+REPORTS_NEED = "sentry-sdk"  # what `SENTRY_DSN` needs
 _CLOSE_S = 1.0
 _KEPT = frozenset(
     {"event_id", "timestamp", "platform", "level", "logger", "tags", "sdk"}

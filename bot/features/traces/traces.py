@@ -49,8 +49,7 @@ from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
 
 _SERVICE = "ricordo"
-_EXPORT_S = 5.0
-"""For one request to the collector, if `OTEL_EXPORTER_OTLP_TIMEOUT` is not set."""
+_EXPORT_S = 5.0  # for one request to the collector, if `OTEL_EXPORTER_OTLP_TIMEOUT` is not set
 _CLOSE_S = 1.5
 
 _TRACE_PARENT = TraceContextTextMapPropagator()

@@ -57,12 +57,9 @@ def feature(services: Services) -> Feature:
 
 
 NAME = "why"
-_ON_FIRST = 3
-"""The best ones; the others are on the next pages."""
-_MAX_TOPICS = 20
-"""In how many topics, the newest first, a 👎 is looked for."""
-_MAX_SEARCHED = 200
-"""Among how many of the newest messages of each it is looked for."""
+_ON_FIRST = 3  # the best ones; the others are on the next pages
+_MAX_TOPICS = 20  # in how many topics, the newest first, a 👎 is looked for
+_MAX_SEARCHED = 200  # among how many of the newest messages of each it is looked for
 
 
 class WhyList:

@@ -42,8 +42,7 @@ _LAST_DAY = (11, 22)
 """Month and day of the last message, so that the seasons in the talk are those of its dates."""
 _UNSAID = ("", "", "", "")
 """How people behaved, what they felt and prefer, and why the bot answered so."""
-_CHANGING = ("Lives in", "Works as", "Leads the")
-"""Facts that begin so are of a kind that changes."""
+_CHANGING = ("Lives in", "Works as", "Leads the")  # facts that begin so are of a kind that changes
 
 
 @dataclass(slots=True)

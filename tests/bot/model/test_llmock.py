@@ -16,8 +16,7 @@ from memory.store.embedded import die_with_parent
 from tests.valkey import HOST, free_port
 
 pytestmark = pytest.mark.xdist_group("llmock")
-WORDS = 40
-"""So many that an answer takes long: llmock then notices that we leave before its end."""
+WORDS = 40  # so many that an answer takes long: llmock then notices that we leave before its end
 REPLY = {"type": "reply", "text": " word" * WORDS, "times": None}
 
 

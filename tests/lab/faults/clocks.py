@@ -31,8 +31,7 @@ _BACK = (-_MINUTES, -_MINUTES - _HOURS)
 _FAR_BACK = (-_HOURS, -_HOURS - _MINUTES)
 _THERE_AND_BACK = (_HOURS, 0)
 _SEEN_S = 60
-_FLOOD_WAIT_S = 21
-"""Longer than a turn waits with its lease, so the turn is parked."""
+_FLOOD_WAIT_S = 21  # longer than a turn waits with its lease, so the turn is parked
 
 
 async def _jump(scene: Scene, *, to_s: Sequence[float]) -> None:

@@ -23,8 +23,7 @@ from tests.lab.faults.scene import MANY, POLLED_MANY, Scene, Stage
 from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import Break
 
-_KILLS = 26
-"""Kills in each of two days."""
+_KILLS = 26  # kills in each of two days
 
 _FIRST = -1
 """Kills begin with `learned` and go backwards: learning comes soon only as long as no learner has
@@ -34,13 +33,11 @@ _EARLY = IN_A_TURN.index(USING_A_TOOL)
 _EARLY_FIRST = (*IN_A_TURN[_EARLY:], *IN_A_TURN[:_EARLY])
 """In the test suite one day has the later moments, and the other, which polls, the earlier ones."""
 
-_LEARNED_S = 90
-"""Longer than the 60 s after which another process learns what a dead one has left."""
+_LEARNED_S = 90  # longer than the 60 s after which another process learns what a dead one has left
 
 _TAKEN_OVER_S = 60
 _AGAIN_S = 0.1
-_SENDING_S = 0.5
-"""So slow that no turn ends between the choice of a process and its SIGTERM."""
+_SENDING_S = 0.5  # so slow that no turn ends between the choice of a process and its SIGTERM
 
 _APART = (("web and workers", Stage(roles=MANY)), ("pollers and workers", POLLED_MANY))
 

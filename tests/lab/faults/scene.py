@@ -28,13 +28,11 @@ Role = Literal["all", "web", "worker"]
 MANY: tuple[Role, ...] = ("web", "worker", "worker")
 
 _PEOPLE = 4
-_MODEL = "model-{}"
-"""Each process asks for a model of its own name, so a request shows its process."""
+_MODEL = "model-{}"  # each process asks for a model of its own name, so a request shows its process
 
 _MAX_PAUSE_S = 0.15
 _CHECK_EVERY_S = 0.1
-_LEASE_S = 4
-"""So long a day waits for what a killed bot held; a busy machine must not end a lease."""
+_LEASE_S = 4  # so long a day waits for what a killed bot held; a busy machine must not end a lease
 _RESUMED_S = 90
 
 

@@ -20,8 +20,7 @@ from tests.lab.faults.scene import Scene
 TOGETHER = 5
 """Faults in one day. More would leave the other test workers waiting for the longest day."""
 
-TEXTS = 4
-"""Texts that people write in each round of a shared day."""
+TEXTS = 4  # texts that people write in each round of a shared day
 
 
 def days() -> Iterator[Fault]:

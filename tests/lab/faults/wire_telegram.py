@@ -19,19 +19,16 @@ from tests.servers.bot_api import (
 
 AnyFault = FloodWait | Refuse | ServerError | Hang | SlowAnswer | DropConnection | SentThenDrop
 
-_TOGETHER = 4
-"""Texts whose deliveries go wrong together."""
+_TOGETHER = 4  # texts whose deliveries go wrong together
 
 _SOON_S = 1
-_PARKED_S = 21
-"""A turn does not wait so long with its lease; it is parked."""
+_PARKED_S = 21  # a turn does not wait so long with its lease; it is parked
 
 _AWAY_S = 9
 """A turn tries Telegram again for less than this, then it is parked for `_PARKED_AWAY_S`."""
 
 _PARKED_AWAY_S = 30
-_LATER_PART = ", 2: "
-"""A text in the second part of a long answer."""
+_LATER_PART = ", 2: "  # a text in the second part of a long answer
 
 _HARMLESS: Mapping[str, AnyFault] = {
     f"429, wait {_SOON_S} s": FloodWait(_SOON_S),
@@ -53,8 +50,7 @@ _POLLED: Mapping[str, AnyFault] = {
     "409": Refuse(409, "Conflict: terminated by other getUpdates request"),
     "silence": Hang(1),
 }
-_BOLD = "Heard"
-"""A text in answers that have entities."""
+_BOLD = "Heard"  # a text in answers that have entities
 
 _CANNOT_PARSE = Refuse(400, "Bad Request: can't parse entities: Unsupported start tag")
 _UNDELIVERED: frozenset[Closing] = frozenset({"undelivered"})

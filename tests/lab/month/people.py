@@ -54,8 +54,7 @@ CHANCES = {
 }
 """What people do, and how often of so many times."""
 
-ACTS = ("document", "clear", "forget", "import")
-"""What the bot does without an answer of the model."""
+ACTS = ("document", "clear", "forget", "import")  # what the bot does without an answer of the model
 PRIVATE = ("voice", *ACTS)
 """What a group does not do: there it would need an administrator or a reply."""
 SAID = {

@@ -24,11 +24,9 @@ COALESCE_MS: Final = 300
 MAX_COALESCE_MS: Final = 1_000
 """How soon after the newest and the oldest message of a turn others follow that belong to it."""
 
-_GIVING_UP: Final = 3
-"""Failures, or attempts without a reply, after which a turn may be given up."""
+_GIVING_UP: Final = 3  # failures, or attempts without a reply, after which a turn may be given up
 
-MAX_FAILURES: Final = 3
-"""A turn with more failures is given up without a notice."""
+MAX_FAILURES: Final = 3  # a turn with more failures is given up without a notice
 
 Note = Callable[[str, str], None]
 """Adds a line to the trace: which process or part, and what it did."""

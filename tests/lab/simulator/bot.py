@@ -57,8 +57,7 @@ from tests.lab.simulator.turn import (
 from tests.settings import Settings
 
 BOT_ID = 42
-LEASE_S = 3.0
-"""A tenth of a real lease, so that less time has to be simulated after a crash."""
+LEASE_S = 3.0  # a tenth of a real lease, so that less time has to be simulated after a crash
 
 OPTIONS = MemoryOptions(
     ttl_s=30 * 86_400,

@@ -12,8 +12,7 @@ from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any, TypeVar
 
-BEGAN = 1_767_603_600
-"""When every schedule begins: 5 January 2026, 09:00 UTC."""
+BEGAN = 1_767_603_600  # when every schedule begins: 5 January 2026, 09:00 UTC
 
 T = TypeVar("T")
 _Call = tuple[Callable[..., object], tuple[Any, ...], Context]

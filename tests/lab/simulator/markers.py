@@ -13,8 +13,7 @@ from tests.lab.simulator.store.streams import Stream
 _WRITTEN = re.compile(r"\bw(\d+)\b")
 _SEEN = re.compile(r"\bs(\d+)\b")
 _PART = re.compile(r"#(\d+) (\d+)/(\d+)$")
-_EXCHANGE, _ROLE, _TEXT = 1, 3, 5
-"""Positions of the values in an entry of the stored history."""
+_EXCHANGE, _ROLE, _TEXT = 1, 3, 5  # positions of the values in an entry of the stored history
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
 TURNS, WARM_FROM, WRITES_EVERY = 24, 8, 5
-VECTOR_BYTES = 268
-"""256 dimensions, a scale, and what the protocol adds."""
+VECTOR_BYTES = 268  # 256 dimensions, a scale, and what the protocol adds
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put, re
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 WORDS = ("boat", "Aurora", "oven", "broken", "lighthouse", "Genoa", "tea", "lemon", "red", "blue")
-LONG = 300
-"""Messages that are embedded in more than two batches."""
+LONG = 300  # messages that are embedded in more than two batches
 
 
 @pytest.fixture

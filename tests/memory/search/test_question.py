@@ -205,8 +205,7 @@ def test_a_list_is_filled_up_with_statements_of_rare_words() -> None:
     assert find("Which submarines and volcanoes?", 9, allowed) == []
 
 
-TODAY = date(2026, 11, 22)
-"""A Sunday."""
+TODAY = date(2026, 11, 22)  # a Sunday
 
 
 def days(question: str) -> list[tuple[str, str]]:

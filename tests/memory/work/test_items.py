@@ -39,8 +39,7 @@ from tests.memory.turns import (
 
 LEASE_S = 30.0
 NEW_YEAR = 4_102_444_800.0
-TEA = "tea"
-"""An item that follows from a fact, so no message asked for it."""
+TEA = "tea"  # an item that follows from a fact, so no message asked for it
 
 
 def reminder(text: str = "Call Ben", *, due: float = NEW_YEAR, person: int = ANN) -> WorkItem:

@@ -23,8 +23,7 @@ from tests.memory.turns import ANN
 from tests.settings import Settings
 
 HOUR, DAY = 3_600, 86_400
-HERE = Scope.of_chat(ANN)
-"""A private chat."""
+HERE = Scope.of_chat(ANN)  # a private chat
 QUESTION = "Where is my spare key?"
 
 

@@ -35,8 +35,7 @@ AT_ONCE = _read("at_once.txt")
 BY_MODEL = _read("by_model.txt")
 """What a model has to say: IANA and CLDR name neither these cities nor one clock of Spain."""
 PRESSED = ButtonPress(1, "1", 7, 0, False, 5, Sender(ANN, "Ann", language="de"), "")  # noqa: FBT003 - as Telegram has it
-BY_TAP = ("USA", "Springfield", "Narnia", "Georgia")
-"""Several clocks or none: a model answers null."""
+BY_TAP = ("USA", "Springfield", "Narnia", "Georgia")  # several clocks or none: a model answers null
 
 
 @dataclass

@@ -22,8 +22,7 @@ from memory.store import client
 from tests.memory.turns import ANN, HERE
 from tests.memory.work.test_items import reminder, store
 
-NOW = 1_790_000_000.0
-"""2026-09-21 14:13:20 UTC."""
+NOW = 1_790_000_000.0  # 2026-09-21 14:13:20 UTC
 
 
 async def context_of(memory: Memory, text: str = "Remind me") -> AgentContext:
