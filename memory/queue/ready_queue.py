@@ -202,18 +202,12 @@ class Sweep:
         return taken
 
     async def prune(self) -> None:
-        """Remove scopes and dead letters that have expired from the indexes.
-
-        A conversation stays another day if it has work: that does not expire, and erasures find it.
-        """
-        store, call, keys = self._store, self._store.client.call, self._store.keys
-        expired = int(time()) - store.ttl_s
-        for index in keys.conversations:
-            for tag in await call("ZRANGEBYSCORE", index, "-inf", expired):
-                if await call("EXISTS", keys.scope(Scope(tag.decode())).work):
-                    await call("ZADD", index, "GT", expired + 86_400, tag)
-        for index in (*keys.conversations, *keys.scopes, keys.dead_letters):
-            await call("ZREMRANGEBYSCORE", index, "-inf", expired)
+        """Remove scopes and dead letters that have expired from the indexes."""
+        expired, keys = int(time()) - self._store.ttl_s, self._store.keys
+        indexes = (*keys.conversations, *keys.scopes, keys.dead_letters)
+        await self._store.client.pipeline(
+            [("ZREMRANGEBYSCORE", index, "-inf", expired) for index in indexes]
+        )
 
     async def prune_people(self) -> int:
         """Remove expired conversations from the indexes of the people who wrote there.

@@ -154,7 +154,9 @@ class WorkItems:
     async def take(self, conversation: Scope, id_: str, lease_s: float) -> TakenWork | None:
         """Take the lease on a due item; None if it is not due, gone or taken.
 
-        Then the index says when to look again.
+        Then the index says when to look again, at the latest in a day. Until then the conversation
+        stays in the index of conversations, also if all else there has expired: an erasure must
+        find its items.
         """
         token = token_hex(16)
         outcome, *answer = await self._hold(conversation, id_, token, lease_s)
@@ -166,7 +168,10 @@ class WorkItems:
             # A commit may have stored it, and its place in the index, since we looked.
             if not await self._store.client.call("HEXISTS", self._key(conversation), id_):
                 return None
-        await self._store.client.pipeline([self._look(conversation, id_, at)])
+        kept_from = int(self.now()) - self._store.ttl_s + 2 * _LOOK_AGAIN_S
+        index = self._store.keys.index_of(conversation)
+        listed = ("ZADD", index, "GT", kept_from, conversation.tag)
+        await self._store.client.pipeline([self._look(conversation, id_, at), listed])
         return None
 
     async def hold(self, taken: TakenWork, lease_s: float, sends: int = 0) -> None:

@@ -269,15 +269,14 @@ async def test_a_reminder_that_was_set_while_memory_was_off_stays(memory: Memory
     assert len(await memory.work.list_open(HERE)) == 1
 
 
-async def test_reminders_do_not_expire_with_their_conversation_and_an_erasure_finds_them(
-    memory: Memory,
-) -> None:
-    await store(memory, reminder(), conversation=GROUP)
+async def test_reminders_outlive_their_conversation_and_erasures_find_them(memory: Memory) -> None:
+    await store(memory, one := reminder(), conversation=GROUP)
     keys = memory.keys.scope(GROUP)
     assert await memory.client.call("TTL", keys.work) == -1
     assert await memory.client.call("TTL", keys.log) > 0
     await memory.client.call("DEL", keys.meta)
     await memory.client.call("ZADD", memory.keys.index_of(GROUP), 1, GROUP.tag)
+    assert await memory.work.take(GROUP, one.id, LEASE_S) is None  # it is looked at daily
     await memory.sweep.prune()
     assert await memory.sweep.prune_people() == 0
     await carry_out(memory, Job("job", "forget", ANN, 9, time.time(), b""))
