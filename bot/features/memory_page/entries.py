@@ -44,6 +44,7 @@ _OF_FACTS = ("you", "group", "people", "now", "dated", "always")
 _GROUPS = (_NEW, *(f"memory.{group}" for group in _OF_FACTS), _OTHER)
 """What stands above the groups of a list, in their order."""
 _ON_PORTRAIT = 16
+_NONE_NEW = 2**53  # at the first look, although it has the newest learned at once
 _MAX_READ = 1_000  # newest messages that may tell which names are those of people
 _PORTRAIT_UNITS, _AROUND_UNITS = 2_200, 40
 """UTF-16 units of all lines, and of a line's number and date; the rest fits the same message."""
@@ -162,7 +163,7 @@ class MemoryEntries:
             newest = max((each.id for each in (*scope.facts, *scope.synopses)), default=0)
             last = scope.get(Looked)
             if last is None:
-                return Write(fields=[Looked(update_id, newest, newest)])
+                return Write(fields=[Looked(update_id, _NONE_NEW, newest)])
             if last.update_id == update_id or last.before == last.newest == newest:
                 return None
             return Write(fields=[Looked(update_id, last.newest, newest)])
