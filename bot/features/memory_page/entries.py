@@ -140,7 +140,7 @@ class MemoryEntries:
         return ListContent(
             "memory.learned",
             [*portrait, *_by_group(rest)],
-            above=[*nothing, *self._states(language, stats, facts.zone)],
+            above=self._states(language, stats, facts.zone) or nothing,
             footer=[
                 *filter(None, (line(language, here, facts) for line in lines)),
                 " ".join((*shown_settings, self._counts(language, stats, waits=waits))),
