@@ -396,8 +396,10 @@ async def test_an_item_is_gone_if_the_process_dies_after_its_fact_went(
     revise = memory.scopes.revise
 
     async def revise_and_die(scope_memory: ScopeMemory, revision: Revision) -> Receipt:
-        await revise(scope_memory, revision)
-        raise ConnectionError
+        receipt = await revise(scope_memory, revision)
+        if scope_memory.scope == HERE.facts_scope:
+            raise ConnectionError
+        return receipt
 
     memory.scopes.revise = revise_and_die  # type: ignore[method-assign]
     with pytest.raises(ConnectionError):
