@@ -154,9 +154,9 @@ class WorkItems:
     async def take(self, conversation: Scope, id_: str, lease_s: float) -> TakenWork | None:
         """Take the lease on a due item; None if it is not due, gone or taken.
 
-        Then the index says when to look again, at the latest in a day. Until then the conversation
-        stays in the index of conversations, also if all else there has expired: an erasure must
-        find its items.
+        Then the index says when to look again, at the latest in a day. If it is due later than
+        that, its conversation stays in the index of conversations for two days, also if all else
+        there has expired: an erasure must find its items.
         """
         token = token_hex(16)
         outcome, *answer = await self._hold(conversation, id_, token, lease_s)
@@ -168,10 +168,11 @@ class WorkItems:
             # A commit may have stored it, and its place in the index, since we looked.
             if not await self._store.client.call("HEXISTS", self._key(conversation), id_):
                 return None
-        kept_from = int(self.now()) - self._store.ttl_s + 2 * _LOOK_AGAIN_S
-        index = self._store.keys.index_of(conversation)
-        listed = ("ZADD", index, "GT", kept_from, conversation.tag)
-        await self._store.client.pipeline([self._look(conversation, id_, at), listed])
+        noted, now = [self._look(conversation, id_, at)], int(self.now())
+        if at > now + _LOOK_AGAIN_S:
+            index, expired = self._store.keys.index_of(conversation), now - self._store.ttl_s
+            noted.append(("ZADD", index, "GT", expired + 2 * _LOOK_AGAIN_S, conversation.tag))
+        await self._store.client.pipeline(noted)
         return None
 
     async def hold(self, taken: TakenWork, lease_s: float, sends: int = 0) -> None:
