@@ -11,11 +11,7 @@ from tests.acceptance.pages import page, readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
-from tests.servers.model_api import (
-    ApiError,
-    Break,
-    server_error,
-)
+from tests.servers.model_api import ApiError, Break, server_error
 from tests.valkey import ValkeyServer
 
 

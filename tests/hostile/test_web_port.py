@@ -314,10 +314,7 @@ async def test_no_header_decides_where_a_call_comes_from_or_is_sent_to(
     async def who(request: Request) -> PlainTextResponse:
         return PlainTextResponse(request.client.host if request.client else "")
 
-    async with (
-        serving(Route("/", who), Route("/else", who)) as server,
-        calling(server) as caller,
-    ):
+    async with serving(Route("/", who), Route("/else", who)) as server, calling(server) as caller:
         answer = await caller.get("/", headers={"X-Forwarded-For": "203.0.113.5"})
         other = await caller.get("/else/", headers={"Host": "evil.example"})
     assert answer.text == HERE

@@ -153,8 +153,7 @@ def whole_prompt(
         history,
         user_message=Message(0, 0, "user", question, now),
         background=Background(
-            recalled=tuple(found),
-            memory_context="\n".join(line for kind in kinds for line in kind),
+            recalled=tuple(found), memory_context="\n".join(line for kind in kinds for line in kind)
         ),
     )
     codes = assistant.prompt(context).used

@@ -155,10 +155,7 @@ async def talking(
     tape = Tape(clock)
     client = await RedisClient.open(redis)
     options = MemoryOptions(
-        ttl_s=TTL_S,
-        tail=2 * settings.window_messages,
-        cache_bytes=64 * 2**20,
-        times=_AT_ONCE,
+        ttl_s=TTL_S, tail=2 * settings.window_messages, cache_bytes=64 * 2**20, times=_AT_ONCE
     )
     memory = Memory(client, BOT, tokens, WordsEmbedder("hashed-words", DIMENSIONS), options)
     rig = Rig(clock, tape, ScriptedChatModel(tape, MODEL_S), Telegram())

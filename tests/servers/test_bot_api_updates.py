@@ -14,10 +14,7 @@ from starlette.routing import Route
 from telegram import Update
 from telegram.error import Conflict
 
-from tests.servers.bot_api import (
-    Chat,
-    Entity,
-)
+from tests.servers.bot_api import Chat, Entity
 from tests.servers.bot_api.account import Changes
 from tests.servers.bot_api_client import Scene, scene
 from tests.servers.dropping import DroppingServer

@@ -15,13 +15,7 @@ from bot.telegram.errors import (
     UpdateRefused,
 )
 from bot.telegram.intake import Albums, Backpressure, Intake, Overloaded
-from bot.telegram.updates import (
-    EDIT_MARK,
-    IncomingMessage,
-    StoppedDraft,
-    Stranger,
-    from_bytes,
-)
+from bot.telegram.updates import EDIT_MARK, IncomingMessage, StoppedDraft, Stranger, from_bytes
 from memory.limits.capacity import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient

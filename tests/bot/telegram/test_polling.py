@@ -14,14 +14,7 @@ from bot.telegram.errors import NotAccepted, UpdateRefused
 from bot.telegram.intake import Accept
 from bot.telegram.polling import Poller, PollingLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
-from tests.bot.telegram.scripted_api import (
-    DONE,
-    Act,
-    ScriptedApi,
-    delivering_to,
-    ok,
-    refusal,
-)
+from tests.bot.telegram.scripted_api import DONE, Act, ScriptedApi, delivering_to, ok, refusal
 
 NO_WEBHOOK = delivering_to("")
 WEBHOOK = delivering_to("https://bot.example/s3cret")
