@@ -30,6 +30,10 @@ class QuietChat(SendListeners):
         self.fails: dict[str, TelegramError] = {}
         self.has_sent = asyncio.Event()
 
+    @property
+    def texts(self) -> list[str]:
+        return [part.text for _, part in self.sent]
+
     def _may_fail(self, method: str) -> None:
         if error := self.fails.pop(method, None):
             raise error
@@ -60,9 +64,7 @@ class QuietChat(SendListeners):
         del chat_id
         return True
 
-    async def edit(
-        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
-    ) -> None:
+    async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15) -> None:
         del timeout_s
         self._may_fail("edit")
         self.edited.append((chat_id, message_id, part))

@@ -61,31 +61,26 @@ async def answer_and_fill(client: ModelClient, name: str) -> None:
     assert await fill(StructuredModel(client, name, 10)) == PARTS
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
-@pytest.mark.parametrize("dialect", SERVERS, ids=named)
-async def test_every_server_answers_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
+async def answer_twice(dialect: Dialect, name: str, api: Api = "auto") -> set[str]:
+    """Check that nothing is refused twice; return the APIs that were used."""
     async with (
         ModelApiServer(TwoTools(), dialect=dialect) as server,
         open_client(server.base_url, "any", 10, api=api) as client,
     ):
-        await answer_and_fill(client, "local")
+        await answer_and_fill(client, name)
         refused = len(server.log.refusals)
-        await answer_and_fill(client, "local")
-    assert {chat.api for chat in server.log.chats} == {api}
+        await answer_and_fill(client, name)
     assert len(server.log.refusals) == refused
+    return {chat.api for chat in server.log.chats}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("dialect", SERVERS, ids=named)
+async def test_every_server_answers_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
+    assert await answer_twice(dialect, "local", api) == {api}
 
 
 @pytest.mark.parametrize("missing_path", ["", "/v1/responses", "/v1/chat/completions"])
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_refused_parameter_of_an_openai_model_is_learned_once(
-    name: str, missing_path: str
-) -> None:
-    dialect = replace(OPENAI, missing_paths=frozenset({missing_path}))
-    async with (
-        ModelApiServer(TwoTools(), dialect=dialect) as server,
-        open_client(server.base_url, "any", 10) as client,
-    ):
-        await answer_and_fill(client, name)
-        refused = len(server.log.refusals)
-        await answer_and_fill(client, name)
-    assert len(server.log.refusals) == refused
+async def test_a_parameter_refused_by_openai_is_learned_once(name: str, missing_path: str) -> None:
+    await answer_twice(replace(OPENAI, missing_paths=frozenset({missing_path})), name)

@@ -60,10 +60,6 @@ class ScriptedChat(QuietChat):
             raise error
         return message_id
 
-    @property
-    def texts(self) -> list[str]:
-        return [part.text for _, part in self.sent]
-
 
 async def no_pause(seconds: float) -> None:
     del seconds
@@ -256,9 +252,7 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
     assert chat.texts[1:] == ["⏰ 3"]
 
 
-async def test_without_an_answer_of_telegram_it_is_sent_once_more_and_says_so(
-    memory: Memory,
-) -> None:
+async def test_without_telegrams_answer_it_is_sent_once_more_and_says_so(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await store(memory, one)
     chat = ScriptedChat([OutcomeUnknown(), OutcomeUnknown()])
@@ -440,9 +434,7 @@ async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
 
 
 @pytest.mark.parametrize("how", [("0 25 * * *", "Europe/Berlin"), ("0 9 * * *", "Nowhere/Land")])
-async def test_work_that_cannot_be_due_again_is_said_and_ends(
-    memory: Memory, how: tuple[str, str]
-) -> None:
+async def test_work_never_due_again_is_said_and_ends(memory: Memory, how: tuple[str, str]) -> None:
     """Before the fix it was never said, and taken again after each lease without an end."""
     one = replace(reminder(due=time.time() - 1), rule=how[0], zone=how[1])
     await memory.work.add(await memory.scopes.read(HERE), one)

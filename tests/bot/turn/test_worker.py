@@ -447,9 +447,7 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
     assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2])]
 
 
-async def test_a_turn_that_could_not_reach_the_store_goes_on_once_before_its_lease_ends(
-    rig: Rig,
-) -> None:
+async def test_a_turn_without_the_store_goes_on_once_before_its_lease_ends(rig: Rig) -> None:
     async def fail(_: OpenTurn) -> Committed:
         raise StoreUnavailable("away")
 
@@ -475,9 +473,7 @@ async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(rig: Rig
     assert rig.ready_queue.acknowledged[0].deliveries < turn.attempts
 
 
-async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next_turn(
-    rig: Rig,
-) -> None:
+async def test_an_error_after_the_commit_does_not_count_against_the_next_turn(rig: Rig) -> None:
     async def fail_late(turn: OpenTurn) -> Committed:
         await put(rig.memory, 2)
         await rig.runner.close(turn)
@@ -727,7 +723,7 @@ async def test_a_stopped_reply_is_what_was_shown_of_it_also_if_the_store_was_awa
         await step.begun.wait()
         assert await rig.memory.mailbox.stop(HERE, 2, ANN) == "stopped"
         await rig.until_acknowledged(1)
-    assert [part.text for _, part in chat.sent] == [sent]
+    assert chat.texts == [sent]
     assert await texts(rig.memory) == remembered
 
 
@@ -747,9 +743,7 @@ async def test_a_worker_that_is_replaced_hears_a_stop_and_keeps_what_was_shown(
     assert await texts(rig.memory) == ["hello", "Once upon"]
 
 
-async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_asking_the_model(
-    rig: Rig,
-) -> None:
+async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_the_model(rig: Rig) -> None:
     chat, step = QuietChat(), ShownAnswer("Once")
     await say_hello(rig)
     await take(rig.memory)
@@ -757,5 +751,5 @@ async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_asking_th
     await rig.memory.client.call("DEL", rig.memory.keys.scope(HERE).lease)
     rig.runner.script = [answering(rig, step, chat).run]
     await rig.work()
-    assert [part.text for _, part in chat.sent] == [BEFORE]
+    assert chat.texts == [BEFORE]
     assert not step.begun.is_set()

@@ -56,10 +56,6 @@ class Scene(QuietChat):
             raise self.error
         return await super().send(to, part, timeout_s)
 
-    @property
-    def texts(self) -> list[str]:
-        return [part.text for _, part in self.sent]
-
     async def later(self, seconds: float) -> int:
         """Let time pass and both processes check; return how many notices were sent so far."""
         self.now += seconds
@@ -121,9 +117,7 @@ async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
     assert set(doubled) == {0, 1}
 
 
-async def test_an_outage_that_begins_again_before_admins_heard_of_its_end_is_no_news(
-    scene: Scene,
-) -> None:
+async def test_a_fault_that_returns_before_admins_heard_of_its_end_is_no_news(scene: Scene) -> None:
     one, _ = scene.conditions
     one.failed(WRONG_KEY)
     assert await scene.later(60) == 1

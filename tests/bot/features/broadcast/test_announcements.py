@@ -289,9 +289,7 @@ async def test_who_is_forgotten_is_sent_nothing_more_and_leaves_no_id(memory: Me
     await memory.jobs.start_job(erased)
     await memory.jobs.run_job("job")
     assert not await announcements_of(memory).is_muted(ANNA)
-    left = [
-        await memory.client.call("ZRANGE", key(memory, part), 0, -1) for part in ("left", "gone")
-    ]
+    left = [await memory.client.call("ZRANGE", key(memory, of), 0, -1) for of in ("left", "gone")]
     assert left == [[str(BEN).encode()], []]
     assert not await memory.client.call("HEXISTS", key(memory, "job"), "ban")
     everything = Job("all", "all", 0, int(time() * 1000) + 60_000, time(), b"")

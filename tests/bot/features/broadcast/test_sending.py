@@ -80,9 +80,7 @@ class Page(QuietChat):
         if error:
             raise error
 
-    async def edit(
-        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
-    ) -> None:
+    async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15) -> None:
         if self.error:
             raise self.error
         await super().edit(chat_id, message_id, part, timeout_s)
