@@ -70,9 +70,7 @@ async def test_a_long_text_is_cut_to_a_length_that_models_take_in_any_script(
     assert set(server.log.embedded[0]) == {letter}
 
 
-async def test_many_texts_go_in_ordered_batches(
-    client: ModelClient, server: ModelApiServer
-) -> None:
+async def test_texts_go_in_ordered_batches(client: ModelClient, server: ModelApiServer) -> None:
     texts = [f"word{number}" for number in range(300)]
     rows = await embedder_of(client).embed(texts)
     assert [len(request.texts) for request in asked(server)] == [32, 256, 12]

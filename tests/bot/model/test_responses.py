@@ -137,9 +137,7 @@ async def test_a_models_own_refusal_is_its_answer(model: OpenAIChatModel, script
 
 
 @pytest.mark.parametrize("internal", ["responses"], indirect=True)
-async def test_an_internal_call_stores_nothing_and_prose_has_a_token_limit(
-    internal: Internal,
-) -> None:
+async def test_internal_calls_store_nothing_and_prose_has_a_token_limit(internal: Internal) -> None:
     assert await internal.fill() == PARTS
     internal.script.then("Tea.")
     assert await internal.write() == "Tea."

@@ -37,9 +37,7 @@ from tests.work import calls
     ],
     ids=["fence", "bare fence", "prose", "thoughts", "other objects", "spread", "a field too many"],
 )
-async def test_the_json_object_is_found_in_any_surrounding_text(
-    internal: Internal, said: str
-) -> None:
+async def test_json_is_found_in_any_surrounding_text(internal: Internal, said: str) -> None:
     internal.script.then(said)
     assert await internal.fill() == PARTS
     assert len(internal.chats) == 1
@@ -83,9 +81,7 @@ def test_objects_that_do_not_end_are_walked_through_only_a_few_times() -> None:
 
 
 @pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])
-async def test_an_unreadable_answer_is_asked_for_again_once(
-    internal: Internal, dialect: Dialect
-) -> None:
+async def test_an_unreadable_answer_is_retried_once(internal: Internal, dialect: Dialect) -> None:
     internal.server.dialect = dialect
     internal.script.then(USELESS[0])
     assert await internal.fill() == PARTS
@@ -210,9 +206,7 @@ async def test_blank_prose_is_asked_for_again_once(internal: Internal) -> None:
     assert len(internal.chats) == 4
 
 
-async def test_a_model_that_spends_the_token_limit_on_reasoning_gets_none(
-    internal: Internal,
-) -> None:
+async def test_a_model_that_spends_a_token_limit_on_reasoning_gets_none(internal: Internal) -> None:
     internal.script.then(Reply("", finish_reason="length"), "Tea.")
     assert await internal.write() == "Tea."
     await internal.write()

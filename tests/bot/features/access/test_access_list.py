@@ -27,9 +27,7 @@ def access_of(memory: Memory) -> AccessList:
     return AccessList(memory.store, Members(memory.store))
 
 
-async def test_asking_again_makes_no_second_request_and_the_first_decision_counts(
-    memory: Memory,
-) -> None:
+async def test_asking_again_makes_no_request_and_the_first_decision_counts(memory: Memory) -> None:
     access = access_of(memory)
     outcomes = [await access.ask_in(ANNA, "Anna", "de") for _ in range(3)]
     assert outcomes == ["asked", "waiting", "waiting"]

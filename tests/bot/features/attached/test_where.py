@@ -57,9 +57,7 @@ def test_a_class_without_a_name_prevents_the_start(memory: Memory) -> None:
         feature(services_of(memory, settings))
 
 
-def test_a_behavior_may_run_in_private_and_elsewhere_only_where_it_is_turned_on(
-    memory: Memory,
-) -> None:
+def test_a_behavior_runs_in_private_and_elsewhere_only_if_it_is_turned_on(memory: Memory) -> None:
     both = f"{PARTS}:Meals@private, {PARTS}:Meals@off"
     services = services_of(memory, Settings(_env_file=None, learn="off", behaviors=both))
     services.features.append(feature(services))

@@ -160,9 +160,7 @@ def test_a_backup_that_fails_leaves_the_former_file_as_it_was(tmp_path: Path) ->
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
-def test_of_two_backups_to_one_name_the_later_one_counts_and_the_other_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_of_two_backups_to_a_name_the_later_counts_and_the_other_is_refused(tmp_path: Path) -> None:
     """The first one gave the name to what the second had written so far, and deleted the rest."""
     path = write(tmp_path / "backup")
     first, second = (BackupWriter(path, BackupHeader(42, 2, at)) for at in (2.0, 3.0))

@@ -236,9 +236,7 @@ class Selecting:
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("Selecting", "ok"), ("Missing", "fail")])
-async def test_a_feature_or_a_behavior_that_cannot_be_found_is_a_failure(
-    name: str, verdict: str
-) -> None:
+async def test_a_feature_or_behavior_that_is_missing_is_a_failure(name: str, verdict: str) -> None:
     path = f"{__name__}:{name}"
     rows = check_settings(Settings(features=(path,), behaviors=(f"{path}@private",)))
     found = {row.what: row.verdict async for row in rows if row.what in ("Features", "Behaviors")}

@@ -68,9 +68,7 @@ async def test_each_wrong_setting_of_a_server_has_its_row(
     ]
 
 
-async def test_a_bot_warns_at_its_start_of_a_server_that_drops_memories(
-    own_server: ValkeyServer,
-) -> None:
+async def test_the_start_warns_of_a_server_that_drops_memories(own_server: ValkeyServer) -> None:
     own_server.ask("CONFIG SET maxmemory-policy allkeys-lru")
     server = await RedisClient.open(own_server.url)
     with capture_logs() as logs:

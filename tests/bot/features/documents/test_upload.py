@@ -90,9 +90,7 @@ async def test_a_turn_whose_file_replaced_one_starts_again_and_says_so(uploads: 
     assert "I've read sea.txt" in (await uploads.upload() or "")
 
 
-async def test_a_scan_that_is_stored_already_is_not_read_again(
-    memory: Memory, library: Library
-) -> None:
+async def test_a_scan_stored_already_is_not_read_again(memory: Memory, library: Library) -> None:
     """The model would read other words, and each turn that starts again would replace its own."""
     uploads = Uploads(memory, [reading(eyes := Eyes("A quokka.", "A whale.", "A gull."))])
     uploads.files.content = scan(1)

@@ -114,9 +114,7 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
     assert importer.learned == [HERE]
 
 
-async def test_a_document_with_the_type_or_the_beginning_of_an_export_is_none(
-    importer: Importer,
-) -> None:
+async def test_a_file_with_the_type_or_beginning_of_an_export_is_none(importer: Importer) -> None:
     file = SentFile("f1", "NOTES.MARKDOWN", "application/zip", 18)
     await importer.take(replace(importer.sent(""), is_group=True, file=file))
     texts = ["[Home](https://a.b) is mine.", "{draft} It is mine."]

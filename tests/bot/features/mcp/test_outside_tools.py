@@ -299,9 +299,7 @@ async def test_what_a_person_agrees_to_is_what_is_sent(visit: Visit, text: str) 
 
 
 @pytest.mark.parametrize("alike", ALIKE_TEXTS, ids=ascii)
-async def test_a_question_tells_texts_apart_that_look_alike(
-    visit: Visit, alike: tuple[str, ...]
-) -> None:
+async def test_a_question_tells_lookalikes_apart(visit: Visit, alike: tuple[str, ...]) -> None:
     """Otherwise blanks, emoji and accents could hold words that nobody saw."""
     [tool] = await visit.list_tools("order")
     asked: set[str] = set()
@@ -318,9 +316,7 @@ async def test_a_question_tells_texts_apart_that_look_alike(
 
 
 @pytest.mark.parametrize("value", ["1" * 40, '"\\ud83d"'])
-async def test_arguments_that_json_cannot_hold_are_an_error_of_the_call(
-    visit: Visit, value: str
-) -> None:
+async def test_arguments_that_json_cannot_hold_fail_the_call(visit: Visit, value: str) -> None:
     call = ToolCall("1", "shop__order", f'{{"thing": {value}}}')
     assert (await visit.run(await visit.list_tools("order"), call)).failed
 
@@ -445,9 +441,7 @@ async def test_an_answer_is_cut_to_what_we_use_and_each_tool_is_checked_alone() 
         assert (await outside.call("order", {})).split() == ["a"] * 1_000
 
 
-async def test_a_server_is_asked_over_the_proxy_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     results = GREETING | {"tools/call": {"content": [{"type": "text", "text": "a"}]}}
     async with outside_of(answers(results)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy._server.url.removesuffix("/mcp"))
@@ -462,9 +456,7 @@ async def test_an_answer_in_pieces_of_one_byte_is_read() -> None:
         assert await outside.call("price", {}) == "ein Stück " * 50
 
 
-async def test_each_large_answer_gives_its_slot_back(
-    monkeypatch: pytest.MonkeyPatch, visit: Visit
-) -> None:
+async def test_large_answers_give_slots_back(monkeypatch: pytest.MonkeyPatch, visit: Visit) -> None:
     visit.shop.result = "x" * 500_000
     server, slots = OutsideServer(visit.named("shop"), 20), asyncio.Semaphore(2)
     monkeypatch.setitem(_LARGE, asyncio.get_running_loop(), slots)
@@ -472,9 +464,7 @@ async def test_each_large_answer_gives_its_slot_back(
     assert ([len(each) for each in results], slots._value) == ([100_000] * 6, 2)
 
 
-async def test_a_connection_takes_one_slot_for_all_its_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_connection_takes_one_slot_for_all_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the fix, two answers that waited together took two, and one was lost for ever."""
     slots = asyncio.Semaphore(1)
     monkeypatch.setitem(_LARGE, asyncio.get_running_loop(), slots)

@@ -199,9 +199,7 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
     assert await buttons(HERE.of_chat(-5)) == {}
 
 
-async def test_facts_are_grouped_by_what_is_stored_with_them(
-    commands: CommandSet, memory: Memory
-) -> None:
+async def test_facts_are_grouped_by_their_fields(commands: CommandSet, memory: Memory) -> None:
     facts = [each for few in GROUPED.values() for each in few]
     await learn(memory, *facts, fact("Drives a bus", ended_at=1_775_000_000))
     newest_first = {title: [each.text for each in few[::-1]] for title, few in GROUPED.items()}
@@ -231,9 +229,7 @@ async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
         assert part.buttons[-3][0].text.endswith(f"({203 - len(pencils)})")
 
 
-async def test_with_a_full_redis_a_press_sends_no_question(
-    memory: Memory, store: RedisClient
-) -> None:
+async def test_with_a_full_redis_a_press_asks_nothing(memory: Memory, store: RedisClient) -> None:
     """Telegram repeats a press that fails, and each repeat would send one more."""
     if store.is_cluster:
         pytest.skip("one node is enough")

@@ -192,9 +192,7 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     assert permits.take(turn(2, 1, sound(0)))
 
 
-async def test_a_wrong_result_of_a_step_is_logged_and_ignored(
-    memory: Memory, tokens: TokenCounter
-) -> None:
+async def test_a_wrong_result_is_logged_and_ignored(memory: Memory, tokens: TokenCounter) -> None:
     request = unpack(turn(1, 1, sound(1)), tokens)
     here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
     said = Outbox(request.to, ())

@@ -65,9 +65,7 @@ async def test_no_other_topic_is_read_unless_the_person_allows_it(memory: Memory
 
 
 @pytest.mark.usefixtures("on")
-async def test_a_message_is_told_with_day_topic_and_the_answer_to_a_question(
-    memory: Memory,
-) -> None:
+async def test_a_message_is_told_with_day_topic_and_answer_to_a_question(memory: Memory) -> None:
     await talk(memory, "Is my boat red?", conversation=SAILING)
     await memory.scopes.read(TAXES.facts_scope)
     context = CallContext(TAXES, Person(ANN), NOW)
@@ -223,9 +221,7 @@ async def test_topics_list_themselves_again_after_a_clear_of_general(memory: Mem
     assert "Aurora" in await told(memory, taxes)
 
 
-async def test_a_tool_asks_before_it_writes_what_another_topic_may_have_said(
-    memory: Memory,
-) -> None:
+async def test_a_tool_asks_before_writing_what_another_topic_may_have_said(memory: Memory) -> None:
     one, two = (Scope.of_chat(-7, topic) for topic in (3, 4))
     for each in (one, two):
         await set_recall_topics(memory.scopes, each, is_on=True)

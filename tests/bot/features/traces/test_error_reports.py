@@ -33,9 +33,7 @@ async def test_a_missing_package_is_named_once_and_the_bot_runs_on(
     assert [line["advice"].split(": ")[0] for line in log] == ["install sentry-sdk"]
 
 
-async def test_a_report_has_the_types_of_an_error_and_its_cause_and_no_text_of_them(
-    memory: Memory,
-) -> None:
+async def test_a_report_has_the_types_of_an_error_and_its_cause_and_no_text(memory: Memory) -> None:
     async with MonitoringServer() as server:
         services = services_of(memory, settings_of(server.dsn))
         with services.closing:

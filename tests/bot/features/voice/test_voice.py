@@ -38,9 +38,7 @@ TRANSCRIPTION, SPEECH = PROBES
 
 
 @pytest.mark.parametrize("ways", [["way_voice"], []])
-def test_people_are_told_to_send_voice_only_if_the_models_hear(
-    memory: Memory, ways: list[str]
-) -> None:
+def test_people_are_told_to_send_voice_only_if_models_hear(memory: Memory, ways: list[str]) -> None:
     services = services_of(memory)
     services = replace(services, models=replace(services.models, hears=bool(ways)))
     assert feature(services).ways == ways
