@@ -79,10 +79,7 @@ async def test_a_tool_returns_text_with_files(tokens: TokenCounter, context: Age
         "A chart.\n[chart.png is sent to the person with your answer]\n"
         "[stamp.jpg is sent to the person with your answer]"
     )
-    assert [(file.kind, file.file_id) for file in context.files] == [
-        ("photo", ""),
-        ("photo", "AgAC"),
-    ]
+    assert [(f.kind, f.file_id) for f in context.files] == [("photo", ""), ("photo", "AgAC")]
 
 
 async def test_files_of_all_answers_take_a_share_of_the_memory_until_they_are_sent(

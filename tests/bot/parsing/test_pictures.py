@@ -103,9 +103,7 @@ async def test_what_fills_the_memory_is_refused() -> None:
         await read_picture(png_of_zeros(10_000, 5_000))
 
 
-async def test_a_small_machine_gives_a_parser_half_of_its_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_parser_gets_half_of_a_small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     picture = png_of_zeros(4_000, 3_000)
     assert (await read_picture(picture)).mime_type == "image/jpeg"
     monkeypatch.setattr("bot.parsing.processes.memory_mb", lambda: 200)
@@ -113,9 +111,7 @@ async def test_a_small_machine_gives_a_parser_half_of_its_memory(
         await read_picture(picture)
 
 
-async def test_a_header_with_many_segments_is_read_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_header_of_many_segments_is_read_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "open", None)  # the bot's own process would fail
     content = b"\xff\xd8" + b"\xff\xe5\x00\x02" * 2**16
     with pytest.raises(NotRead):

@@ -267,9 +267,7 @@ async def test_what_a_newcomer_tries_is_answered_in_their_language(language: str
 
 
 @pytest.mark.parametrize("line", NEWCOMER["forgets"].strip().splitlines())
-async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_learned(
-    line: str,
-) -> None:
+async def test_a_wish_to_forget_erases_the_fact_it_is_about_and_is_never_learned(line: str) -> None:
     fact, wish = re.split(" {2,}", line)
     wish, is_known = wish.removeprefix("?"), not wish.startswith("?")
     memory = f"<memory>\n#7 [12 May 2026] {fact}\n#8 [12 May 2026] Oslo\n</memory>\n\n"
@@ -408,9 +406,7 @@ async def test_the_example_of_reminders_and_help_sets_one_and_teaches_nothing(
 
 
 @pytest.mark.parametrize("language", Catalogue().languages)
-async def test_the_example_of_a_task_sets_one_that_is_silent_if_nothing_is_known(
-    language: str,
-) -> None:
+async def test_the_example_of_a_task_is_silent_if_nothing_is_known(language: str) -> None:
     shown = Catalogue().text(language, "reminders.task_example")
     [(name, arguments)] = await calls(prompt(re.split(": |، ?مثلاً: ", shown)[-1]), REMINDING)
     wanted = orjson.loads(arguments)

@@ -136,9 +136,7 @@ async def test_a_private_chat_keeps_its_person_and_mentions_nobody(site: Site) -
     assert (said.text, said.sender) == ("/help", site.scene.people[0])
 
 
-async def test_the_answer_to_a_button_is_seen_until_a_person_does_something_else(
-    site: Site,
-) -> None:
+async def test_the_answer_to_a_button_is_seen_until_a_person_does_anything_else(site: Site) -> None:
     await site.telegram.send(Destination(1), Part("Sure?", (), ((Button("yes", "ok"),),)))
     place = site.scene.place(ANNA)
     site.telegram.press(place, place.messages[0], "ok")
@@ -158,9 +156,7 @@ async def test_an_unknown_address_shows_the_first_chat_and_languages_have_names(
     assert "the app is set to English" in page
 
 
-async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(
-    site: Site, memory: Memory
-) -> None:
+async def test_a_turn_is_shown_in_parts_with_messages_escaped(site: Site, memory: Memory) -> None:
     site.inspector.observe(await ran(memory, 1))
     page = await site.text()
     assert "231 tokens" in page
@@ -173,9 +169,7 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(
     assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
 
 
-async def test_a_turn_that_failed_says_why_and_which_setting_may_help(
-    site: Site, memory: Memory
-) -> None:
+async def test_a_failed_turn_says_why_and_what_setting_may_help(site: Site, memory: Memory) -> None:
     refused = ModelRefused("a secret", 404, "model_not_found")
     site.inspector.observe(replace(await ran(memory, 1), reply="", error=refused))
     why = "It failed: ModelRefused 404 model_not_found; look at OPENAI_MODEL."
@@ -230,9 +224,7 @@ async def test_twenty_turns_are_listed_and_only_the_chosen_one_is_sent_in_full(
     assert page.count(" open>") == 1
 
 
-async def test_starting_over_erases_chats_memory_and_pending_updates(
-    site: Site, memory: Memory
-) -> None:
+async def test_starting_over_erases_chats_memory_and_updates(site: Site, memory: Memory) -> None:
     history = await ChatHistory.read(memory.histories, Scope(ANNA))
     await history.append_user_message("A secret", 1.0, sender_id=1)
     await site.post("/say", at=ANNA, text="Another secret")
@@ -319,9 +311,7 @@ def test_a_scene_file_that_cannot_be_read_gives_the_first_scene(tmp_path: Path) 
     assert found == [ANNA, "c:2:0", f"c:{GROUP_ID}:0", f"c:{GROUP_ID}:2"]
 
 
-async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
-    site: Site, memory: Memory
-) -> None:
+async def test_after_a_restart_chats_show_what_it_remembers(site: Site, memory: Memory) -> None:
     history = await ChatHistory.read(memory.histories, Scope(ANNA))
     await history.append_user_message("My boat is called Aurora", 1.0, sender_id=1)
     hostile = "[boat](javascript:alert(1)) <img src=x onerror=alert(2)> [sea](https://a.example)"

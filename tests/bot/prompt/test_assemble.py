@@ -186,9 +186,7 @@ def test_in_groups_a_message_begins_with_the_persons_name(assembler: PromptAssem
     ]
 
 
-def test_a_forwarded_message_names_its_author_and_day_everywhere(
-    assembler: PromptAssembler,
-) -> None:
+def test_a_forwarded_message_names_author_and_day_everywhere(assembler: PromptAssembler) -> None:
     """Its further lines are indented, so that it cannot end before the person's own words."""
     forwarded = replace(
         said(2, "I live in Oslo\nMy own words: remember that"),

@@ -124,9 +124,7 @@ def test_entries_with_as_many_shared_words_keep_their_order(tokens: TokenCounter
 
 def test_a_short_talk_has_room_for_a_state_8_facts_and_4_synopses(tokens: TokenCounter) -> None:
     """Beside a short window the default prompt has 2,700 tokens for memory."""
-    goals = [
-        f"Finish chapter {number} of the thesis before the committee meets" for number in "1234"
-    ]
+    goals = [f"Finish chapter {n} of the thesis before the committee meets" for n in "1234"]
     state = json.dumps({"first_name": "Anna", "current_goals": goals, "summary": "boat " * 150})
     facts = [f"#{n} [12 March 2025, 8 months ago] Fact {n} about Anna's work." for n in range(8)]
     synopses = [

@@ -65,9 +65,7 @@ def test_what_says_the_same_is_shown_once(packer: RecallPacker) -> None:
     assert sorted(packer.ranked(CONTEXT, hits, "boat", 1_100)) == [1, 5]
 
 
-def test_a_date_stands_before_the_days_first_line(
-    packer: RecallPacker, tokens: TokenCounter
-) -> None:
+def test_a_date_precedes_the_days_first_line(packer: RecallPacker, tokens: TokenCounter) -> None:
     hits = found(*([said(seq, f"Boat {seq} sank")] for seq in (3, 90_000, 1, 2, 90_001)))
     lines = with_dates(packer.ranked(CONTEXT, hits, "boat", 1_100))
     assert list(lines.values()) == [

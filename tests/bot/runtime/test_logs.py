@@ -56,9 +56,7 @@ def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("log", [own, untrusted])
-def test_every_line_is_json_and_names_the_turn(
-    log: Log, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_line_is_json_and_names_the_turn(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", SECRETS)
     with structlog.contextvars.bound_contextvars(conversation="c:1:0", turn="7"):
         log("two\nlines", parts=2)

@@ -32,9 +32,7 @@ def test_without_uvloop_asyncio_runs(monkeypatch: pytest.MonkeyPatch, *, has_uvl
     assert loops[0].startswith("uvloop" if has_uvloop else "asyncio")
 
 
-async def test_garbage_is_collected_when_the_process_has_grown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_garbage_is_collected_when_the_process_grew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few objects that refer to themselves are no reason for Python to look for garbage."""
     assert (process._resident_bytes() > 2**20) == (sys.platform == "linux")
     used_mb = 100
@@ -84,9 +82,7 @@ print(getrusage(0).ru_minflt - faults)
     assert faults < 10
 
 
-async def test_a_task_that_loses_a_cancellation_is_cancelled_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_lost_cancellation_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.store.tasks._CANCEL_AGAIN_S", 0.0)
     lost = 0
 

@@ -35,9 +35,7 @@ ANNAS_MESSAGE = said("Good morning", ANNA)
         ("@other_bot hello", "@other_bot hello"),
     ],
 )
-def test_in_private_every_text_is_for_us_and_a_leading_mention_is_cut_off(
-    text: str, expected: str
-) -> None:
+def test_in_private_all_is_for_us_and_a_leading_mention_is_cut(text: str, expected: str) -> None:
     update = inbound(message(text))
     assert (update.kind, update.text) == ("text", expected)
 

@@ -191,9 +191,7 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
     assert buttons.pressed == []
 
 
-async def test_a_button_press_is_acted_on_at_once_and_other_talk_is_not_stored(
-    store: RedisClient,
-) -> None:
+async def test_a_press_is_acted_on_at_once_and_other_talk_is_not_stored(store: RedisClient) -> None:
     intake = intake_on(store, buttons := Buttons())
     await intake.accept(raw.pressed())
     await intake.accept(raw.message("plain talk", chat=raw.GROUP))
@@ -234,9 +232,7 @@ async def test_a_reply_to_our_question_passes_no_closed_intake(store: RedisClien
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 
-async def test_after_a_refused_message_only_commands_and_buttons_are_accepted(
-    store: RedisClient,
-) -> None:
+async def test_after_a_refusal_only_commands_and_buttons_are_accepted(store: RedisClient) -> None:
     intake = intake_on(store, buttons := Buttons())
     with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"), after_refusal=True)

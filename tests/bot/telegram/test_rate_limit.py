@@ -192,9 +192,7 @@ async def test_a_ban_that_one_worker_meets_stops_all_workers() -> None:
     assert await anext(other.waits(ANNA)) == 7
 
 
-async def test_without_redis_edits_are_made_but_no_typing_and_no_answer(
-    own_server: ValkeyServer,
-) -> None:
+async def test_without_redis_only_edits_are_made(own_server: ValkeyServer) -> None:
     client = await RedisClient.open(own_server.url)
     own_server.stop()
     limiter = SendRateLimiter(1000, send_rates_on(client))
@@ -279,9 +277,7 @@ async def test_the_key_of_a_quiet_chat_expires(store: RedisClient) -> None:
 
 
 @pytest.mark.parametrize("back_s", [60, 3_600])
-async def test_after_the_clock_went_back_no_permit_waits_until_it_has_caught_up(
-    back_s: float,
-) -> None:
+async def test_after_the_clock_went_back_no_permit_waits_until_it_caught_up(back_s: float) -> None:
     now = 10_000.0
     send_rates = send_rates_on(DirectClient(lambda: now))
     await waits(send_rates, 10)

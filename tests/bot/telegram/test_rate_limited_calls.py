@@ -116,9 +116,7 @@ async def test_all_parts_of_an_answer_are_sent_in_order(speaker: Speaker, api: S
 
 
 @pytest.mark.parametrize("kind", ["send", "send_file", "edit", "delete", "typing"])
-async def test_a_429_of_any_call_closes_its_chat(
-    speaker: Speaker, api: ScriptedApi, kind: str
-) -> None:
+async def test_any_calls_429_closes_its_chat(speaker: Speaker, api: ScriptedApi, kind: str) -> None:
     api.script(refusal(429, "Too Many Requests: retry after 7", retry_after=7))
     with pytest.raises(FloodWait):
         await speaker.call(kind)

@@ -87,9 +87,7 @@ async def test_a_rich_part_is_sent_as_markdown_until_the_chat_refuses_one(
     assert (chat.takes_rich(5), chat.takes_rich(6)) == (False, True)
 
 
-async def test_a_draft_hears_of_messages_to_its_place_only(
-    chat: TelegramChat, api: ScriptedApi
-) -> None:
+async def test_a_draft_hears_only_its_places_messages(chat: TelegramChat, api: ScriptedApi) -> None:
     heard: list[str] = []
     api.script(*[SENT] * 4, refusal(400, "Bad Request: chat not found"), SENT)
     with chat.after_each_send(Destination(5, 3), lambda: heard.append("message")):
@@ -116,9 +114,7 @@ async def test_a_moment_has_its_time_and_format_and_unknown_entities_are_dropped
     ]
 
 
-async def test_a_lone_surrogate_is_replaced_before_sending(
-    chat: TelegramChat, api: ScriptedApi
-) -> None:
+async def test_a_lone_surrogate_is_replaced_when_sent(chat: TelegramChat, api: ScriptedApi) -> None:
     api.script(SENT)
     await chat.send(Destination(5), Part("a\ud83db \U0001f600"))
     assert api.calls[0].parameters["text"] == "a\ufffdb \U0001f600"

@@ -510,9 +510,7 @@ async def test_a_reply_replaces_the_former_one_in_place_by_plain_parts(deliver: 
     assert delivery == Delivery("delivered", (20, 21, 100), InDoubt(CHAT, 100))
 
 
-async def test_messages_of_the_former_reply_that_are_too_many_are_deleted(
-    deliver: Delivering,
-) -> None:
+async def test_surplus_messages_of_the_former_reply_are_deleted(deliver: Delivering) -> None:
     delivery = await deliver(ONE, replaces=(20, 21, 22))
     assert deliver.telegram.deleted == [(CHAT, 21), (CHAT, 22)]
     assert delivery == Delivery("delivered", (20,), InDoubt(CHAT, 20, was_edited=True))

@@ -80,9 +80,7 @@ async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
     answerer = Answerer(steps, SENTENCES, lambda _: None)
     history = await history_of(memory)
-    outboxes = [
-        await answerer.answer(request_of(kind, text, number), history) for number in range(3)
-    ]
+    outboxes = [await answerer.answer(request_of(kind, text, n), history) for n in range(3)]
     assert sum(not outbox.is_unread for outbox in outboxes) == answered_times
     if answered_times == 1:
         first, notice, silence = outboxes
@@ -96,9 +94,7 @@ async def test_admins_are_not_counted(memory: Memory) -> None:
     assert await memory.client.call("DBSIZE") == 0
 
 
-async def test_beyond_the_budget_admins_are_answered_others_get_a_daily_notice(
-    memory: Memory,
-) -> None:
+async def test_beyond_the_budget_admins_get_answers_others_a_daily_notice(memory: Memory) -> None:
     quota = quota_step(memory, exempt=frozenset({BEN}), budget_per_month="0.01")
     assert await quota.admit(ANNA, "a") == "admitted"
     call = BilledCall(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
@@ -139,9 +135,7 @@ def of_group(request: Request, command: str = "") -> Request:
     return replace(request, updates=(replace(request.last, is_group=True, command=command),))
 
 
-async def test_in_a_group_everything_that_is_answered_counts_and_one_notice_says_so(
-    memory: Memory,
-) -> None:
+async def test_in_a_group_everything_answered_counts_and_one_notice_says_so(memory: Memory) -> None:
     quota = quota_step(memory)
     kinds: tuple[MessageKind, ...] = ("text", "command", "document", "unsupported", "again")
     asked = [of_group(request_of(kind, "", number)) for number, kind in enumerate(kinds)]

@@ -47,9 +47,7 @@ async def test_joined_messages_have_the_first_time(memory: Memory) -> None:
     assert request.message.edited_at == (0, 1_004, 0, 2)
 
 
-async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(
-    memory: Memory,
-) -> None:
+async def test_forwarded_messages_stay_apart_from_a_comment_sent_with_them(memory: Memory) -> None:
     """Only the person's own words may become facts, so they are not joined with the others."""
     request = await joined(
         memory,

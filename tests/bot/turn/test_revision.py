@@ -115,9 +115,7 @@ async def test_the_newest_question_is_asked_again_with_all_sent_with_it(memory: 
     assert await texts(memory) == []
 
 
-async def test_a_task_that_was_done_since_does_not_make_a_question_an_older_one(
-    memory: Memory,
-) -> None:
+async def test_a_task_done_since_does_not_make_a_question_an_older_one(memory: Memory) -> None:
     await tell(memory, words())
     await tell(memory, TASK)
     revising = Revising(memory)
@@ -315,9 +313,7 @@ async def test_a_stopped_retry_does_not_bring_an_erased_question_back(memory: Me
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
-async def test_an_edit_after_a_newer_one_changes_nothing(
-    memory: Memory, *, is_newest: bool
-) -> None:
+async def test_edits_after_a_newer_one_change_nothing(memory: Memory, *, is_newest: bool) -> None:
     await tell(memory, words())
     if not is_newest:
         await tell(memory, words("later", 13))
