@@ -36,9 +36,7 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(rig: Rig)
     assert state.text == sentence("mute.is_off")
     await press(rig, muted, state, "🔕 No announcements")
     await shown(rig, state, sentence("mute.is_on"))
-    assert [each.text for each in muted_chat.replies[-1].keyboard[0]] == [
-        sentence("buttons.unmute")
-    ]
+    assert [b.text for b in muted_chat.replies[-1].keyboard[0]] == [sentence("buttons.unmute")]
     assert (await rig.ask(muted, muted_chat, "/mute aus")).text == sentence("mute.off")
     assert (await rig.ask(muted, muted_chat, "/mute on")).text == sentence("mute.on")
     assert (await rig.ask(muted, group, "/mute")).text == sentence("mute.only_private")

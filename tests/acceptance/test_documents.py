@@ -97,9 +97,7 @@ async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: 
     assert reply.text == sentence("files.refused_no_text", name="other.pdf")
 
 
-async def test_in_a_group_a_file_never_replaces_another_persons_and_admins_may_delete_it(
-    rig: Rig,
-) -> None:
+async def test_in_a_group_nobody_replaces_anothers_file_and_admins_may_delete_it(rig: Rig) -> None:
     """A file with the name of another person's, even an admin's, gets a number in its name."""
     await rig.start()
     (anna, _), (mallory, _) = rig.anna(), rig.ben()
@@ -128,9 +126,7 @@ async def test_in_a_group_a_file_never_replaces_another_persons_and_admins_may_d
     assert b"173 tonnes" not in await rig.stored()
 
 
-async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversation(
-    rig: Rig,
-) -> None:
+async def test_files_are_listed_and_deleted_one_by_one_or_with_the_conversation(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     empty = await rig.ask(anna, chat, "/documents")
     assert empty.text == sentence("documents.none")
@@ -218,9 +214,7 @@ async def test_ingest_names_each_refused_file_and_a_folder_without_documents(
     )
 
 
-async def test_ingest_says_that_a_running_bot_holds_the_embedded_store(
-    rig: Rig, tmp_path: Path
-) -> None:
+async def test_ingest_says_that_a_bot_holds_the_embedded_store(rig: Rig, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (tmp_path / "sea.md").write_bytes(WHALE)
     rig.environment |= {"REDIS_URL": "", "DATA_DIR": str(folder)}
@@ -244,9 +238,7 @@ BOAT = ("Sailing", "What is my boat called?", "Your boat is called Zephyr.")
 BREAD = ("Bread", "How long does my rye bread bake?", "Fifty minutes at 240 degrees.")
 
 
-async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_removed(
-    rig: Rig,
-) -> None:
+async def test_chatgpt_talks_are_imported_after_a_yes_found_with_date_and_removed(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     ben, bens = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])

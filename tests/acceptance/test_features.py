@@ -136,9 +136,7 @@ async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig
     assert rig.model.log.refusals == []
 
 
-async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_cleared(
-    rig: Rig,
-) -> None:
+async def test_facts_of_an_operators_behavior_stay_private_and_are_cleared(rig: Rig) -> None:
     model = remember_with(rig)
     model.read = lambda batch: {
         "running_state": None,

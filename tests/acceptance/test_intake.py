@@ -25,9 +25,7 @@ def answered_messages(rig: Rig, chat: Chat) -> int:
 
 
 @pytest.mark.both_ways
-async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answered_once(
-    rig: Rig,
-) -> None:
+async def test_a15_a_redelivered_update_is_acknowledged_at_once_and_answered_once(rig: Rig) -> None:
     """It is delivered twice again during the answer, then after it, then after a restart."""
     anna, chat = await rig.start_with_anna()
     gate = rig.script.hold("Slowly", "Done.")

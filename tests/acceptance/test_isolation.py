@@ -78,9 +78,7 @@ def mixed_requests(rig: Rig) -> list[set[int]]:
 
 
 @pytest.mark.timeout(300)
-async def test_30_people_in_chats_groups_and_topics_never_see_each_others_messages(
-    rig: Rig,
-) -> None:
+async def test_30_people_in_chats_groups_and_topics_never_see_others_messages(rig: Rig) -> None:
     await tell_ask_and_forget(rig, 30, groups=6, topics=3)
 
 

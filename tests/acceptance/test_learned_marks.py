@@ -39,9 +39,7 @@ async def test_neither_a_retry_nor_an_edit_brings_a_deleted_fact_back(rig: Rig) 
     assert "Rex" not in (await ask_fully(rig, anna, chat, "/memory")).text
 
 
-async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_quiet(
-    rig: Rig,
-) -> None:
+async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(rig: Rig) -> None:
     remember_with(rig)
     anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
     await ask_and_learn(rig, anna, chat, "My sister is called Ida")

@@ -183,9 +183,7 @@ async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig, 
     assert rig.model.log.refusals == []
 
 
-async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_twice(
-    rig: Rig,
-) -> None:
+async def test_a_run_with_kills_after_each_turn_learns_the_same_and_nothing_twice(rig: Rig) -> None:
     model = remember_with(rig)
     await rig.start(learn="state facts synopses", learn_every_turns=1, lease_s=4)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -211,9 +209,7 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
     assert told[0] == told[1] == [f"Their boat is Boat-{n}." for n in (1, 2, 3)]
 
 
-async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narrative(
-    rig: Rig,
-) -> None:
+async def test_a28_sessions_get_synopses_and_related_ones_become_a_narrative(rig: Rig) -> None:
     """The first session matches the question, the second only the first, the third neither."""
     model = remember_with(rig)
     anna, chat = await rig.start_with_anna(learn="synopses", learn_every_turns=1)

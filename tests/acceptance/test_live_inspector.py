@@ -72,9 +72,7 @@ async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(ri
         check_no_words([closed, wrong, seen, refused, opened, by_cookie, left])
 
 
-async def test_words_are_shown_of_the_one_chat_whose_people_allow_it_and_while_they_do(
-    rig: Rig,
-) -> None:
+async def test_words_are_shown_only_of_a_chat_whose_people_allow_it_while_they_do(rig: Rig) -> None:
     rig.environment["INSPECTOR_TOKEN"] = TOKEN
     await rig.start(coalesce_s=0)
     anna, annas = rig.person(7007001, "Anna")

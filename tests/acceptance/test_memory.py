@@ -95,9 +95,7 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(rig: Rig) 
     assert rig.model.log.refusals == []
 
 
-async def test_a6_a7_the_window_shows_the_latest_whole_exchanges_within_both_limits(
-    rig: Rig,
-) -> None:
+async def test_a6_a7_a_window_shows_the_latest_whole_exchanges_within_both_limits(rig: Rig) -> None:
     """An odd limit leaves one message out, and nothing older is shown behind what is too long."""
     await rig.start(window_messages=5, window_tokens=120, openai_embedding_model="off", recall_k=0)
     anna, chat = rig.anna()

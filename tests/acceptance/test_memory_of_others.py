@@ -57,9 +57,7 @@ async def test_a_group_member_cannot_have_other_peoples_facts_erased_or_replaced
     assert len(rig.telegram.calls_to("getChatMember")) == 2
 
 
-async def test_in_an_ordinary_private_chat_every_write_is_shown_without_a_question(
-    rig: Rig,
-) -> None:
+async def test_in_an_ordinary_private_chat_each_write_is_shown_without_a_question(rig: Rig) -> None:
     """An answer shows at most two facts that were written; the window has it without them."""
     remember_with(rig)
     anna, chat = await rig.start_with_anna(learn="state facts", learn_every_turns=1)
@@ -83,9 +81,7 @@ async def test_in_an_ordinary_private_chat_every_write_is_shown_without_a_questi
 
 
 @pytest.mark.parametrize("place", ["window", "answer"])
-async def test_untrusted_text_in_the_prompt_makes_every_write_ask_first(
-    rig: Rig, place: str
-) -> None:
+async def test_untrusted_text_in_a_prompt_makes_every_write_ask_first(rig: Rig, place: str) -> None:
     """Forwarded before, or quoted in an answer; the question names the change."""
     remember_with(rig)
     anna, chat = await rig.start_with_anna(

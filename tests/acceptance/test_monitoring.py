@@ -80,6 +80,4 @@ async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(
 
 
 def _attributes(span: Span) -> dict[str, str]:
-    return {
-        each.key: each.value.string_value or str(each.value.int_value) for each in span.attributes
-    }
+    return {one.key: one.value.string_value or str(one.value.int_value) for one in span.attributes}

@@ -81,9 +81,7 @@ async def test_texts_and_names_cannot_leave_their_section_of_the_prompt(rig: Rig
     assert rig.model.log.refusals == []
 
 
-async def test_no_fact_or_name_is_learned_from_forwarded_messages_only_from_the_comment(
-    rig: Rig,
-) -> None:
+async def test_no_fact_or_name_is_learned_from_forwards_only_from_the_comment(rig: Rig) -> None:
     remember_with(rig)
     anna, chat = await rig.start_with_anna(learn=ALL, learn_every_turns=1, coalesce_s=2)
     before = len(rig.bot.log)

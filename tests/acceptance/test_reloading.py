@@ -8,9 +8,7 @@ from tests.acceptance.sentences import sentence
 ADMIN_ID, ANNA_ID = 1009, 1001
 
 
-async def test_a_reload_reaches_all_processes_and_refuses_bad_values(
-    rig: Rig, tmp_path: Path
-) -> None:
+async def test_reloads_reach_all_processes_and_refuse_bad_values(rig: Rig, tmp_path: Path) -> None:
     prompt, env_file = tmp_path / "prompt.md", tmp_path / ".env"
     rig.environment |= {"PWD": str(tmp_path), "PYTHONPATH": str(ROOT)}
 

@@ -21,9 +21,7 @@ async def started(rig: Rig, **learning: object) -> tuple[Person, Chat]:
     return anna, chat
 
 
-async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no_other(
-    rig: Rig,
-) -> None:
+async def test_only_a_topic_named_by_telegram_is_named_after_its_first_session(rig: Rig) -> None:
     anna, chat = await started(rig, learn="synopses")
     unnamed = await anna.open_topic(chat, "New chat", is_name_implicit=True)
     named = await anna.open_topic(chat, "Taxes")

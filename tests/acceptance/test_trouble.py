@@ -34,9 +34,7 @@ async def lasting_rig(lasting_valkey: ValkeyServer, tmp_path: Path) -> AsyncIter
         lasting_valkey.stop()
 
 
-async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_reference(
-    rig: Rig,
-) -> None:
+async def test_a23_a_failing_model_is_answered_with_neutral_words_and_a_reference(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     for fault in (server_error(), Break.HTML):
         seen = len(rig.bot.log)

@@ -86,9 +86,7 @@ async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(rig: Ri
         assert re.search(f"{part}: [1-9]", reply.text)
 
 
-async def test_admins_see_the_whole_bot_and_what_it_costs_without_who_was_forgotten(
-    rig: Rig,
-) -> None:
+async def test_admins_see_the_whole_bot_and_its_costs_without_who_was_forgotten(rig: Rig) -> None:
     await rig.start(
         openai_model="main-model", prices=PRICES, budget_per_month=1, openai_embedding_model="off"
     )

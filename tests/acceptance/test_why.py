@@ -43,9 +43,7 @@ async def source(rig: Rig, person: Person, chat: Chat, entry: str) -> Message:
     return await next_reply(rig, chat, before)
 
 
-async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delete_it(
-    rig: Rig,
-) -> None:
+async def test_why_lists_what_the_prompt_had_and_its_buttons_show_and_delete_it(rig: Rig) -> None:
     remember_with(rig)
     await rig.start(learn="state,facts", learn_every_turns=1, window_messages=2)
     anna, chat = rig.anna()
@@ -102,9 +100,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     assert (summary.startswith("• 1 Summary – "), links) == (True, [])
 
 
-async def test_a_dislike_finds_its_topic_and_in_groups_counts_only_from_who_was_answered(
-    rig: Rig,
-) -> None:
+async def test_a_dislike_finds_its_topic_and_in_groups_counts_only_from_the_asker(rig: Rig) -> None:
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=1, window_messages=2)
     (anna, chat), ben = rig.anna(), rig.ben()[0]
