@@ -78,9 +78,7 @@ async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: i
 
 
 @pytest.mark.trial
-async def test_a_flood_of_one_member_leaves_messages_for_the_other_topics_of_a_group(
-    rig: Rig,
-) -> None:
+async def test_a_flood_of_one_member_leaves_messages_for_other_topics_of_a_group(rig: Rig) -> None:
     """Before the fix, 24 commands in four topics kept another member waiting for 80 s.
 
     Telegram takes 20 messages a minute in a group, for all its topics. Only the first commands and

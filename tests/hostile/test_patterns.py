@@ -38,9 +38,7 @@ def test_a_slow_pattern_is_found(pattern: str, repeated: str) -> None:
     assert slow(re.compile(pattern), repeated)
 
 
-def test_one_search_that_was_interrupted_hides_no_slow_pattern(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_interrupted_search_hides_no_slow_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[float] = []
 
     def interrupted_once(work: Work) -> float:

@@ -217,9 +217,7 @@ async def test_one_request_after_another_is_served_on_one_connection(server: Web
 
 
 @pytest.mark.parametrize("headers", [b"", b"Connection: close\r\n"], ids=["open", "closing"])
-async def test_an_answer_that_is_not_read_ends(
-    monkeypatch: pytest.MonkeyPatch, headers: bytes
-) -> None:
+async def test_an_unread_answer_ends(monkeypatch: pytest.MonkeyPatch, headers: bytes) -> None:
     """The system keeps at most 1 MB of it; by default it would keep 4 MB for each connection."""
     monkeypatch.setattr("bot.runtime.web.CALLER_S", 0.5)
     ended = asyncio.Event()

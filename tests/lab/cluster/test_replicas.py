@@ -85,7 +85,7 @@ async def test_an_update_is_refused_until_a_replica_has_it(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_without_replicas_no_update_is_accepted(
+async def test_without_replicas_nothing_is_accepted(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
     with pytest.raises(StoreUnavailable):

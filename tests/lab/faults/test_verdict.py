@@ -67,9 +67,7 @@ async def test_a_moment_that_never_came_is_a_complaint(scene: Scene) -> None:
     assert (await judge(scene, NOTHING)).complaints == ()
 
 
-async def test_a_reply_that_is_shown_twice_is_a_complaint_unless_it_was_in_doubt(
-    scene: Scene,
-) -> None:
+async def test_a_reply_shown_twice_is_a_complaint_unless_it_was_in_doubt(scene: Scene) -> None:
     chat, first, _ = replies(scene)
     chat.add(replace(first, id=0))
     verdict = await judge(scene, NOTHING)

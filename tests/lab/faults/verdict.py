@@ -268,9 +268,7 @@ def _excess(
 ) -> Sequence[str]:
     """Return complaints about texts with a forbidden end, and about too many of them."""
     closed = {marker: end for marker, end in ends.items() if end in ("apologised", "undelivered")}
-    wrong = [
-        f"{marker} was {end}" for marker, end in closed.items() if end not in allowance.closings
-    ]
+    wrong = [f"{mark} was {end}" for mark, end in closed.items() if end not in allowance.closings]
     wrong += [
         f"{marker} was not answered, although it was written after the last fault"
         for marker in closed
