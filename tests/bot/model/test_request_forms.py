@@ -50,6 +50,13 @@ def apis(server: ModelApiServer) -> list[str]:
     return ["responses" if "responses" in call.path else "chat" for call in server.log.calls]
 
 
+async def asked_twice(model: OpenAIChatModel) -> OpenAIChatModel:
+    """Return the model after two requests with a tool."""
+    for _ in range(2):
+        await model.complete(ModelRequest(HELLO, TOOLS))
+    return model
+
+
 @pytest.mark.parametrize(
     ("base_url", "setting", "expected"),
     [
@@ -86,9 +93,7 @@ async def test_a_server_that_asks_for_responses_gets_them_from_then_on(
     client: ModelClient, server: ModelApiServer, refusal: ApiError, logged: Logged
 ) -> None:
     server.faults.add(refusal, times=None, when=is_chat_completion)
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
-    for _ in range(2):
-        await model.complete(ModelRequest(HELLO, TOOLS))
+    model = await asked_twice(OpenAIChatModel(client, "gpt-test", timeout_s=60))
     assert apis(server) == ["chat", "responses", "responses"]
     assert model.api == "Responses"
     found = [line for line in logged if line["event"] == "model answered"]
@@ -113,9 +118,7 @@ async def test_a_server_without_responses_gets_chat_completions_from_then_on(
     server.faults.add(NO_RESPONSES, times=None, when=is_responses)
     async with open_client(server.base_url, "any", 10) as client:
         client._api.dialect = ServerApi.of("https://api.openai.com/v1", "auto").dialect
-        model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
-        for _ in range(2):
-            await model.complete(ModelRequest(HELLO, TOOLS))
+        model = await asked_twice(OpenAIChatModel(client, "gpt-test", timeout_s=60))
     assert apis(server) == ["responses", "chat", "chat"]
     assert model.api == "chat"
 
@@ -143,9 +146,7 @@ async def test_a_model_that_takes_no_tools_while_it_reasons_is_asked_over_respon
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
-    model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)
-    for _ in range(2):
-        await model.complete(ModelRequest(HELLO, TOOLS))
+    await asked_twice(OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60))
     assert apis(server) == ["chat", "responses", "responses"]
     assert "reasoning" not in server.log.chats[-1].raw
 
@@ -157,9 +158,7 @@ async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     server.faults.add(NO_RESPONSES, times=None, when=is_responses)
     parameters = ChatParameters(reasoning=effort)  # type: ignore[arg-type]
-    model = OpenAIChatModel(client, "gpt-5.6-luna", 10, parameters)
-    for _ in range(2):
-        await model.complete(ModelRequest(HELLO, TOOLS))
+    model = await asked_twice(OpenAIChatModel(client, "gpt-5.6-luna", 10, parameters))
     assert apis(server) == ["chat", "responses", "chat", "chat"]
     assert [call.raw["reasoning_effort"] for call in server.log.chats[-2:]] == ["none", "none"]
     await model.complete(ModelRequest(HELLO))
@@ -170,9 +169,7 @@ async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
 async def test_with_chat_completions_set_this_costs_one_refusal(server: ModelApiServer) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     async with open_client(server.base_url, "any", 10, api="chat") as client:
-        model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)
-        for _ in range(2):
-            await model.complete(ModelRequest(HELLO, TOOLS))
+        await asked_twice(OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60))
         other = OpenAIChatModel(client, "gpt-5.4-mini", timeout_s=60)
         await other.complete(ModelRequest(HELLO))
     assert apis(server) == ["chat"] * 4
