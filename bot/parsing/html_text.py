@@ -25,9 +25,10 @@ _BLOCKS = _HEADINGS | {
 _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
 _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
-_END = re.compile(
-    rb"</(?:body|html)\s*+>", re.IGNORECASE
-)  # the parser reads nothing after such a tag
+_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)
+"""The parser reads nothing after such a tag."""
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""In office files, another form of what stands before it."""
 
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
@@ -51,6 +52,7 @@ def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) 
     for element in root.iter("*"):
         name = names.get(element.tag)
         element.tag, element.text = name or "span", element.text if name == "span" else None
+        element.tail = None  # white space between elements: an editor may have laid them out
     _Reader(sections).read(root)
 
 

@@ -17,7 +17,7 @@ from bot.parsing.pictures import format_by_signature
 from bot.reply.parts import Button, Entity, utf16_length
 from memory.store.keys import Scope
 
-ADMIN_ID = 1  # anna operates this bot and may use the admin commands
+ADMIN_ID = 1  # Anna operates this bot and may use the admin commands
 
 GUEST = (99, "Maya")
 """The person of the made-up year; she has a private chat and is not in the group."""

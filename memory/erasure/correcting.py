@@ -50,7 +50,7 @@ class Correcting:
             await leaves(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
         seqs: Sequence[int] = ()
-        gone: _Gone | None = None
+        gone: _LostWords | None = None
 
         async def decide(facts: ScopeMemory) -> Revision | None:
             nonlocal seqs, gone
@@ -60,7 +60,7 @@ class Correcting:
             seqs = _by_conversation(fact).get(conversation, ())
             chain = facts_behind(facts, fact)
             if gone is None or gone.chain != chain:  # else it goes on where it was refused
-                gone = _Gone(conversation, place, chain)
+                gone = _LostWords(conversation, place, chain)
             hidden = await self._take_back(gone, facts)
             return replace(hidden, records=chain_of(facts, fact))
 
@@ -80,7 +80,7 @@ class Correcting:
             await leaves(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
         edited: Fact | None = None
-        gone: _Gone | None = None
+        gone: _LostWords | None = None
         lost: Collection[str] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
@@ -91,11 +91,11 @@ class Correcting:
             now = time()
             chain = facts_behind(facts, edited)
             replaced = wordings_of(chain, now)
-            if gone is None or gone.chain != chain:
-                gone = _Gone(conversation, place, chain, instead=text)
             lost = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
+            if gone is None or gone.chain != chain:
+                gone = _LostWords(conversation, place, chain, instead=text)
             hidden = await self._take_back(gone, facts)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
@@ -105,9 +105,10 @@ class Correcting:
             return replace(hidden, records=records, added=added, removed=removed)
 
         await self.scopes.update(place, decide)
-        if edited is None or gone is None:
+        if edited is None:
             return False
-        await self._take_back(gone)
+        if gone:
+            await self._take_back(gone)
         seqs = _by_conversation(edited)
         for scope in {conversation, *seqs}:
             await self._drop_summaries(scope, seqs.get(scope, ()), lost)
@@ -178,9 +179,10 @@ class Correcting:
         )
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
-    async def _take_back(self, gone: "_Gone", facts: ScopeMemory | None = None) -> Revision:
-        """Hide in all other conversations what has the words of a fact; return what does it here.
+    async def _take_back(self, gone: "_LostWords", facts: ScopeMemory | None = None) -> Revision:
+        """Hide the messages with a fact's words in every conversation except the fact's own.
 
+        Return the revision that does the same there.
         It is called with the `facts` before the fact goes, so that after a crash the fact is still
         there to be deleted or edited, and once more after it: an answer may have been committed in
         between. No other one can follow, because open turns begin again.
@@ -199,7 +201,7 @@ class Correcting:
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
         """Keep messages and their answers, but do not let recall find them; or let it again.
 
-        With a message comes back what was hidden because of it.
+        `hidden=False` also brings back what was hidden because of these messages.
         """
         log = self.scopes.store.keys.scope(conversation).log
         stored = await self.scopes.store.client.pipeline(
@@ -214,7 +216,7 @@ class Correcting:
 
         def decide(here: ScopeMemory) -> Write | None:
             if hidden:
-                entries = [Hidden(seq) for seq in exchanges if seq not in here.hidden]
+                entries = [Hidden(seq) for seq in exchanges if seq not in here.hidden.get(seq, ())]
             else:
                 entries = [
                     Hidden(seq, hidden=False, because=reason)
@@ -227,7 +229,7 @@ class Correcting:
             await self.scopes.update(conversation, decide)
 
 
-class _Gone:
+class _LostWords:
     """The words of a fact and of those it had replaced, which are deleted or get other words.
 
     An answer repeats them if it had one of these facts, and has a word of it that is neither in its
@@ -246,8 +248,8 @@ class _Gone:
             f"f{sign * each.id}": content_terms(each.text, self._languages) for each in wordings
         }
         self._stays = content_terms(instead, self._languages)
-        # What is not read, or was read already. All is read in the conversation where this was
-        # asked for, and elsewhere what was said since a message that one of the facts comes from.
+        # For each conversation, the sequence up to which nothing needs to be looked at. All is read
+        # where this was asked for, and elsewhere what was said since a source of one of the facts.
         before = {scope: min(seqs) - 1 for scope, seqs in _by_conversation(*wordings).items()}
         self.read_until = before | {asked_in: 0}
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
@@ -255,7 +257,7 @@ class _Gone:
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
         """Return what hides the messages of the first fact here, and answers that repeat the facts.
 
-        The first message is what all of it is hidden for.
+        All get the first source as their reason, so that one button brings them back.
         """
         sources = self._sources.get(here.scope, ())
         log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])

@@ -188,12 +188,13 @@ class Forgetting:
     ) -> Receipt:
         """Erase messages of a conversation and all that was learned from them.
 
-        So go those that `find` returns; it is called again if a turn was committed meanwhile. A
+        Also erase those that `find` returns; it is called again if a turn came between. A
         repeat returns the same receipt. `receipt_id` may be the nonce of the question that names
         `seqs`.
         """
+        leaving = {*seqs, *(await find() if find else ())}
         for leave in self.messages_leave:
-            await leave(conversation, seqs)
+            await leave(conversation, leaving)
         erased = Erased(conversation.tag, seqs)
 
         async def decide(here: ScopeMemory) -> Revision:
@@ -263,7 +264,8 @@ class Forgetting:
             left = replace(left, records=sorted(records), fields=fields, entry=entry)
             said = await self._newest(conversation)
             repeats = await self.find_repeats(conversation, former, message.text)
-            hidden = [Hidden(seq, because=message.seq) for seq in sorted(repeats)]
+            # Of a reason below 0 there is no button: the words that an edit took stay hidden.
+            hidden = [Hidden(seq, because=-message.seq) for seq in sorted(repeats)]
             return replace(left, added=hidden, said=said, rewritten=message)
 
         await self.learn_soon(conversation)

@@ -7,7 +7,7 @@ wake-up. A signal tells a process at once that something happened to a turn that
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from secrets import token_hex
@@ -231,7 +231,10 @@ class TurnStore:
         try:
             answers = await store.client.pipeline([*noted, commit, *looks])
         except StoreFull:  # the commit may have taken place: its repeat changes nothing
-            noted, answers = [], await store.client.pipeline([commit])
+            answers = await store.client.pipeline([commit])
+            with suppress(StoreFull):
+                await store.client.pipeline(noted)
+            noted = []
         if cancelled:
             store.erased.set()  # the embedded server rewrites its file
         head, *begun = answers[len(noted)]

@@ -266,10 +266,11 @@ class ChatHistory:
         if first_seq == 1:
             # In ms, from the time as it is stored.
             self._here.generation = round(1000 * float(f"{numbered[0].sent_at:.3f}"))
-        is_next = first_seq == self._stream.newest + 1
+        newest, count = self._stream.newest, self._stream.count
         self._stream.append(numbered)
-        if is_next:
-            self._stream.length += len(numbered)
+        # All are here already if somebody has read the conversation since the commit.
+        if newest in (first_seq - 1, first_seq - 1 + len(numbered)):
+            self._stream.length += self._stream.count - count
             self._parts.scopes.keep(self._here)
         else:  # other messages came, or some were erased, in between: read all of it again
             self._stream.length = UNKNOWN

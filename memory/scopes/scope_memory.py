@@ -241,7 +241,10 @@ class ScopeMemory(EmbeddedStream):
                         record = entry.amended(fact)
                 case Hidden(seq, hidden, because):
                     reasons = self.hidden.setdefault(seq, set())
-                    reasons.add(because or seq) if hidden else reasons.discard(because or seq)
+                    if hidden:
+                        reasons.add(because or seq)
+                    else:  # an older release gives no reason, and means all of them
+                        reasons &= reasons - {because} if because else set()
                     if not reasons:
                         del self.hidden[seq]
             if record is not None:

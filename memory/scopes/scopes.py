@@ -191,6 +191,8 @@ class Scopes:
                 if is_same and held:
                     known = *held.version, held.generation
                     is_same = known == (*version_of(meta), int(meta[4] or 0))
+                    # Meanwhile a turn may have left a gap, or the server may have been replaced.
+                    is_same = is_same and messages.is_whole and not held.is_lost
                 widths = {len(row) for _, row in page.vectors}
                 if not is_same or len(widths) > 1 or not messages.joins(page):
                     before = held = None  # an erasure or another model came: read all again
@@ -198,6 +200,7 @@ class Scopes:
                     continue
                 before = meta
                 messages.add(page)
+                messages.length, messages.vectors_length = messages.count, messages.vectors_count
                 if held:
                     continue  # others may be searching it, so the next search shortens and indexes
                 messages.shorten()
@@ -206,7 +209,6 @@ class Scopes:
                 is_much = has_all and messages.unindexed > _MAX_UNINDEXED
                 if is_long and (is_whole or is_much):
                     await shielded(asyncio.to_thread(messages.indexed, self.zone))
-        messages.length, messages.vectors_length = messages.count, messages.vectors_count
         messages.session = int(meta[3] or 0)
         return version_of(meta), messages
 

@@ -154,9 +154,7 @@ class WorkItems:
     async def take(self, conversation: Scope, id_: str, lease_s: float) -> TakenWork | None:
         """Take the lease on a due item; None if it is not due, gone or taken.
 
-        Then the index says when to look again, at the latest in a day. If it is due later than
-        that, its conversation stays in the index of conversations for two days, also if all else
-        there has expired: an erasure must find its items.
+        Then the index says when to look again, at the latest in a day.
         """
         token = token_hex(16)
         outcome, *answer = await self._hold(conversation, id_, token, lease_s)
@@ -168,11 +166,7 @@ class WorkItems:
             # A commit may have stored it, and its place in the index, since we looked.
             if not await self._store.client.call("HEXISTS", self._key(conversation), id_):
                 return None
-        noted, now = [self._look(conversation, id_, at)], int(self.now())
-        if at > now + _LOOK_AGAIN_S:
-            index, expired = self._store.keys.index_of(conversation), now - self._store.ttl_s
-            noted.append(("ZADD", index, "GT", expired + 2 * _LOOK_AGAIN_S, conversation.tag))
-        await self._store.client.pipeline(noted)
+        await self._look_again(conversation, id_, at)
         return None
 
     async def hold(self, taken: TakenWork, lease_s: float, sends: int = 0) -> None:
@@ -188,8 +182,7 @@ class WorkItems:
     async def postpone(self, taken: TakenWork, pause_s: float, sends: int = 0) -> None:
         """Let an item wait for `pause_s`; `sends` is as in `hold`; raise `LeaseLost`."""
         await self.hold(taken, pause_s, sends)
-        look = self._look(taken.conversation, taken.item.id, self.now() + pause_s)
-        await self._store.client.pipeline([look])
+        await self._look_again(taken.conversation, taken.item.id, self.now() + pause_s)
 
     async def close(self, taken: TakenWork, due: float, member: bytes = b"") -> bool:
         """Let an item wait until it is `due` again, or erase it if that is 0.
@@ -213,7 +206,7 @@ class WorkItems:
         if not outcome:
             raise LeaseLost(conversation.tag)
         if due:
-            await self._store.client.pipeline([self._look(conversation, item.id, due)])
+            await self._look_again(conversation, item.id, due)
         elif not member:
             await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{item.id}")
         return bool(outcome > 0)
@@ -228,6 +221,16 @@ class WorkItems:
 
     def _is_meant(self, item: WorkItem, person: int) -> bool:
         return self._kind in ("", item.kind) and person in (0, item.person)
+
+    async def _look_again(self, conversation: Scope, id_: str, at: float) -> None:
+        """Note when to look at an item, a day from now at the latest.
+
+        Its conversation, where all else may have expired, stays listed for two days: for erasures.
+        """
+        kept_from = int(self.now()) - self._store.ttl_s + 2 * _LOOK_AGAIN_S
+        index = self._store.keys.index_of(conversation)
+        listed = ("ZADD", index, "GT", kept_from, conversation.tag)
+        await self._store.client.pipeline([self._look(conversation, id_, at), listed])
 
     def _look(self, conversation: Scope, id_: str, at: float) -> Command:
         return look_at(self._index, conversation, id_, at, self.now())

@@ -5,7 +5,6 @@ accepted. Notes and comments stand in brackets where the text refers to them; wh
 at their heads stands before the text, and what they have at their feet after it.
 """
 
-import re
 import zipfile
 from collections.abc import Iterator
 from itertools import chain
@@ -14,17 +13,17 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
-from bot.parsing.html_text import add_xml, xml_of
+from bot.parsing.html_text import FALLBACK, add_xml, xml_of
 
 _WORD = b"http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"  # Word can save as "strict"
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _MERGED, _SPAN = (f"{qn('w:tcPr')}/{qn(name)}" for name in ("w:vMerge", "w:gridSpan"))
 _TABLES = {qn("w:tbl"): "table", qn("w:tr"): "tr", qn("w:tc"): "td"}
 _LINES = {"h1": "h1", qn("w:p"): "p", qn("w:br"): "br", qn("w:cr"): "br"}
-_TEXTS = dict.fromkeys((qn("w:t"), qn("w:tab"), qn("w:noBreakHyphen"), _MATH), "span")
-_LEFT_OUT = dict.fromkeys((_FALLBACK, *map(qn, ("w:del", "w:moveFrom", "w:pPr", "w:rt"))), "script")
+_SPACES = tuple(map(qn, ("w:tab", "w:ptab")))
+_TEXTS = dict.fromkeys((qn("w:t"), *_SPACES, qn("w:noBreakHyphen"), _MATH), "span")
+_LEFT_OUT = dict.fromkeys((FALLBACK, *map(qn, ("w:del", "w:moveFrom", "w:pPr", "w:rt"))), "script")
 """What is there twice or was deleted, formats, and how a word is pronounced."""
 
 
@@ -52,8 +51,8 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
                 element.tag, element.text = qn("w:t"), f" [{note}]"
             elif element.tag == qn("w:pStyle") and element.get(qn("w:val")) in headings:
                 element.getparent().getparent().tag = "h1"
-            elif element.tag in (qn("w:tab"), qn("w:noBreakHyphen")):
-                element.text = " " if element.tag == qn("w:tab") else "-"
+            elif element.tag in (*_SPACES, qn("w:noBreakHyphen")):
+                element.text = " " if element.tag in _SPACES else "-"
         add_xml(sections, root, _TABLES | _LINES | _TEXTS | _LEFT_OUT)
 
 
@@ -68,17 +67,23 @@ def _fill_merged_cells(table: etree._Element) -> None:
                 etree.SubElement(cell, qn("w:t")).text = above.get(column)
             else:
                 above[column] = _text(cell)
-            column += 1 if span is None else int(span.get(qn("w:val")))
+            column += 1 if span is None else int(span.get(qn("w:val"), 1))
 
 
 def _text(element: etree._Element) -> str:
-    return "".join(element.itertext(qn("w:t")))
+    """Return the text of an element whose paragraphs stand on one line."""
+    pieces = []
+    for each in element.iter(qn("w:p"), *_SPACES, qn("w:br"), qn("w:t")):
+        is_there = not any(above.tag in _LEFT_OUT for above in each.iterancestors())
+        pieces.append((each.text or "" if each.tag == qn("w:t") else " ") if is_there else "")
+    return "".join(pieces).strip()
 
 
 def _parts(document: zipfile.ZipFile, kind: str) -> Iterator[etree._Element]:
-    """Yield the parts of a kind by their names; Word for the web counts all: `document2.xml`."""
+    """Yield the parts of a kind by their names; Word for the web numbers them: `document2.xml`."""
     for name in document.namelist():
-        if re.fullmatch(rf"[^/]+/{kind}\d*\.xml", name):
+        folder, _, part = name.partition("/")
+        if folder and part.endswith(".xml") and part[:-4].rstrip("0123456789") == kind:
             yield xml_of(document.read(name).replace(_STRICT, _WORD))
 
 

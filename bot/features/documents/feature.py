@@ -22,6 +22,7 @@ from bot.features.documents.formats import Limits, format_of, read_sections
 from bot.features.documents.scans import PageText, text_of_page, with_scans
 from bot.features.documents.settings import DocumentSettings
 from bot.features.documents.text_rag import TextRag, TextRagOptions
+from bot.model.model_errors import ModelError
 from bot.parsing.answers import NotRead
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
@@ -185,7 +186,7 @@ class UploadStep:
             digest = await asyncio.to_thread(sha256, content)
             of_scan = replace(origin, digest=digest.hexdigest())
             stored = _stored(here, of_scan)
-            with suppress(NotRead):
+            with suppress(NotRead, *([ModelError] if sections else [])):
                 sections, scanned = await with_scans(self.page_text, content, sections, stored)
                 origin = of_scan
         if not sections:

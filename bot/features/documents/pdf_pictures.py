@@ -3,7 +3,7 @@
 It runs in a process of its own, like `pdf_text`. A scanned page is one picture, which the file
 holds; it is taken out, not drawn. It tries the named pages, or all, until it has enough. Pages that
 are drawn in another way are left out, and so are pages for which there is no time. It writes
-`{"count": …, "pages": [{"page": …, "jpeg": …, "width": …, "height": …}, …]}`.
+`{"pages": [{"page": …, "jpeg": …, "width": …, "height": …}, …]}`.
 """
 
 import io
@@ -41,7 +41,7 @@ def _read(content: bytes, max_pages: int, max_pixels: int, *wanted: int) -> dict
                 pages.append({"page": number, **small_jpeg(picture, max_pixels, _MAX_PAGE_BYTES)})
         except Exception:  # noqa: BLE001, S112 - one damaged page does not cost the others
             continue
-    return {"count": len(reader.pages), "pages": pages}
+    return {"pages": pages}
 
 
 def _picture(page: PageObject) -> Image.Image | None:

@@ -8,10 +8,12 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PageObject, PdfReader
 from pypdf.errors import DependencyError, PyPdfError
+from pypdf.generic import NameObject, TextStringObject
 
 from bot.parsing.answers import NotRead, answer
 
@@ -57,9 +59,18 @@ def _filled_in(page: PageObject) -> Iterator[str]:
                     yield str(note.get("/Contents", "")).strip()
                 elif note["/Subtype"] == "/Widget":
                     field = note if "/T" in note else note["/Parent"].get_object()
-                    name, value = field.get("/TU") or field["/T"], str(field.get("/V", ""))
-                    if value not in ("", "/Off"):
-                        yield f"{name}: {value.removeprefix('/')}"
+                    if value := ", ".join(_values(field["/V"])):
+                        yield f"{field.get('/TU') or field['/T']}: {value}"
+
+
+def _values(given: Any) -> Iterator[str]:
+    """Yield texts and chosen names; a signature, whose form differs at each reading, has none."""
+    for each in given if isinstance(given, list) else [given]:
+        value = each.get_object()
+        if isinstance(value, NameObject) and value != "/Off":
+            yield value.removeprefix("/")
+        elif isinstance(value, TextStringObject) and value:
+            yield value
 
 
 if __name__ == "__main__":

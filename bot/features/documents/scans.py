@@ -48,23 +48,26 @@ async def text_of_page(model: ChatModel, page: Picture) -> str | None:
 async def with_scans(
     read: PageText, content: bytes, sections: list[Section], stored: list[Section]
 ) -> tuple[list[Section], dict[str, object]]:
-    """Return the sections of a PDF with those of its pages that are pictures, and what to say.
+    """Return the sections of a PDF with those of its pages that are pictures, and their numbers.
 
     `stored` are the sections of this very file if it was read before. Raise `NotRead` ("no_text")
     if no page is a picture with text, or `ModelError`.
     """
-    bare = [at for at, each in enumerate(sections, 1) if len(each.text) < _MIN_PAGE_CHARS]
-    if sections and not bare:
+    nearly_empty = [at for at, each in enumerate(sections, 1) if len(each.text) < _MIN_PAGE_CHARS]
+    if sections and not nearly_empty:
         raise NotRead("no_text")
-    pages, count = await take_out(content, bare)
-    found = {each.place: each for each in stored or await read_scan(read, pages)}
+    pages = await take_out(content, nearly_empty)
+    found = {each.place: each.text for each in stored or await read_scan(read, pages)}
     numbers = ", ".join(str(each) for each in pages if f"{_PAGE}{each}" in found)
-    whole = stored or [*({each.place: each for each in sections} | found).values()]
-    return whole, {"pages": numbers, "count": len(bare) or count}
+    if not stored:  # of what stands on a picture, the model sees the picture only
+        own = {each.place: each.text.strip() for each in sections}
+        texts = {place: (own.get(place), found.get(place)) for place in own | found}
+        stored = [Section("\n".join(filter(None, each)), at) for at, each in texts.items()]
+    return stored, {"pages": numbers}
 
 
-async def take_out(content: bytes, wanted: Sequence[int] = ()) -> tuple[Mapping[int, Picture], int]:
-    """Return the first pages that are pictures, at least one, and how many pages the PDF has.
+async def take_out(content: bytes, wanted: Sequence[int] = ()) -> Mapping[int, Picture]:
+    """Return the first pages that are pictures, at least one.
 
     A page is named by its number; only the `wanted` ones are tried, all if there are none.
     Raise `NotRead` ("no_text").
@@ -82,7 +85,7 @@ async def take_out(content: bytes, wanted: Sequence[int] = ()) -> tuple[Mapping[
     }
     if not pages:
         raise NotRead("no_text")
-    return pages, answer["count"]
+    return pages
 
 
 async def read_scan(read: PageText, pages: Mapping[int, Picture]) -> list[Section]:

@@ -27,11 +27,13 @@ def slow_pdf(pages: int = 300, operators: int = 12_000) -> bytes:
 
 
 def form() -> bytes:
-    """Return a PDF form with a filled field, a ticked box, an empty one, and a note on the page."""
+    """Return a PDF form with a path, a ticked box, an empty one, choices, a signature, a note."""
     notes = (
-        "/Subtype /Widget /FT /Tx /T (f1) /TU (Name) /V (Ann)",
+        "/Subtype /Widget /FT /Tx /T (f1) /TU (Name) /V (/home/ann)",
         "/Subtype /Widget /FT /Btn /T (Married) /V /Yes",
         "/Subtype /Widget /FT /Btn /T (Retired) /V /Off",
+        "/Subtype /Widget /FT /Ch /T (Speaks) /V [(de) (en)]",
+        "/Subtype /Widget /FT /Sig /T (Signature) /V << /Type /Sig /Data 1 0 R >>",
         "/Subtype /FreeText /Contents (Call me.)",
     )
     annotations = " ".join(f"<< /Type /Annot {each} /Rect [0 0 9 9] >>" for each in notes)

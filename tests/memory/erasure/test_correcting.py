@@ -14,7 +14,8 @@ from memory.behaviors.running_state import RunningState
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.entries import Again, Fact
+from memory.scopes.changes import Write
+from memory.scopes.entries import Again, Fact, Hidden
 from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
@@ -353,6 +354,36 @@ async def test_a_deleted_fact_hides_all_messages_that_said_it(memory: Memory) ->
     await write(memory, ANNS, Fact(0, "Has a cat called Mephisto", (source(1),), 1.0), *again)
     await memory.correcting.delete_fact(HERE, 1)
     assert "Mephisto" not in " ".join(await found(memory, HERE, "Mephisto cat"))
+
+
+@PLACES
+async def test_an_edit_to_the_same_words_hides_nothing(
+    memory: Memory, here: Scope, scope: Scope
+) -> None:
+    await talk(memory, "my cat is called Mephisto", conversation=here)
+    await write(memory, scope, Fact(0, "has a cat called Mephisto", (source(1, here),), 1))
+    assert await memory.correcting.edit_fact(here, 1, "has a cat called Mephisto", ANN)
+    assert not (await memory.scopes.read(here)).hidden
+
+
+@pytest.mark.parametrize("by", ["a person's wish", "an older release"])
+async def test_a_message_stays_hidden_until_each_of_its_reasons_is_taken_back(
+    memory: Memory, by: str
+) -> None:
+    """An older release knows one reason, and takes back all."""
+    await talk(memory, "my cat is called Mephisto")
+    await write(memory, ANNS, Fact(0, "has a cat called Mephisto", (source(1),), 1))
+    await say(memory, 2, "What shall I buy?", "Fish for Mephisto.", used="f1")
+    await memory.correcting.delete_fact(HERE, 1)
+    here = await memory.scopes.read(HERE)
+    assert here.hidden.keys() == {1, 2, 4}
+    if by == "an older release":
+        await memory.scopes.write(here, Write([Hidden(4, hidden=False)]))
+        assert (await memory.scopes.read(HERE)).hidden.keys() == {1, 2}
+        return
+    await memory.correcting.hide(HERE, [4])
+    await memory.correcting.hide(HERE, [1], hidden=False)
+    assert (await memory.scopes.read(HERE)).hidden.keys() == {4}
 
 
 async def test_an_erased_message_of_a_fact_that_was_said_often_leaves_no_words(

@@ -530,6 +530,30 @@ async def test_vectors_are_never_taken_for_those_of_the_model_before(
     assert stream.vectors_count == 2
 
 
+@pytest.mark.parametrize("what", ["the server was replaced", "a message came between"])
+async def test_what_changed_while_a_warm_history_was_read_is_read_again(
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter, what: str
+) -> None:
+    memory = Memory(interrupted, 42, tokens, None, OPTIONS)
+    other = Memory(store, 42, tokens, None, OPTIONS)
+    await talk(await history_of(other), (BOAT, "Nice"))
+    mine = await ChatHistory.read(memory.histories, HERE)
+
+    async def meanwhile() -> None:
+        if what == "a message came between":
+            await (await history_of(other)).append_user_message("of another", 5.0)
+            await mine.append_user_message("mine", 6.0)
+        else:
+            await store.call("XDEL", other.keys.scope(HERE).log, "2-0")
+            memory.scopes._server = "another"
+            await memory.scopes.drop_lost()
+
+    interrupted.behind["XRANGE"] = meanwhile
+    history = await ChatHistory.read(memory.histories, HERE)
+    stored = await ChatHistory.read(Memory(store, 42, tokens, None, OPTIONS).histories, HERE)
+    assert texts(history.messages) == texts(stored.messages)
+
+
 @pytest.mark.parametrize("role", ["user", "assistant"])
 @pytest.mark.parametrize("is_first_party", [True, False])
 def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool) -> None:

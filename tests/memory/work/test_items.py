@@ -269,14 +269,24 @@ async def test_a_reminder_that_was_set_while_memory_was_off_stays(memory: Memory
     assert len(await memory.work.list_open(HERE)) == 1
 
 
-async def test_reminders_outlive_their_conversation_and_erasures_find_them(memory: Memory) -> None:
-    await store(memory, one := reminder(), conversation=GROUP)
+@pytest.mark.parametrize("then", ["it is looked at", "it is said and due again", "it waits"])
+async def test_reminders_outlive_their_conversation_and_erasures_find_them(
+    memory: Memory, then: str
+) -> None:
+    is_looked_at = then == "it is looked at"
+    due = NEW_YEAR if is_looked_at else time.time() - 1
+    await store(memory, one := reminder(due=due), conversation=GROUP)
     keys = memory.keys.scope(GROUP)
     assert await memory.client.call("TTL", keys.work) == -1
     assert await memory.client.call("TTL", keys.log) > 0
     await memory.client.call("DEL", keys.meta)
     await memory.client.call("ZADD", memory.keys.index_of(GROUP), 1, GROUP.tag)
-    assert await memory.work.take(GROUP, one.id, LEASE_S) is None  # it is looked at daily
+    taken = await memory.work.take(GROUP, one.id, LEASE_S)
+    assert (taken is None) == is_looked_at
+    if taken and then == "it waits":
+        await memory.work.postpone(taken, 3_600)
+    elif taken:
+        await memory.work.close(taken, time.time() + 3_600)
     await memory.sweep.prune()
     assert await memory.sweep.prune_people() == 0
     await carry_out(memory, Job("job", "forget", ANN, 9, time.time(), b""))

@@ -3,7 +3,7 @@
 -- Notes until when the operator may look. The newest update counts, so a repeated press brings nothing back.
 local request = cjson.decode(ARGV[1])
 local look, noted_at = unpack(redis.call('HMGET', META, 'look', 'look_at'))
-if request.update_id > tonumber(string.match(look or '', '^%d+') or '-inf') or is_long_ago(noted_at) then
+if request.update_id > tonumber(string.match(look or '', '^%d+') or '-inf') or noted_at and is_long_ago(noted_at) then
   redis.call('HSET', META, 'look', whole(request.update_id) .. '|' .. whole(request['until']), 'look_at', whole(now_ms()))
   touch(request.ttl_s)
 end

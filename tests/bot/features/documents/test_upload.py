@@ -7,10 +7,12 @@ import pytest
 
 from bot.feature import Feature, Services
 from bot.features.documents.feature import UploadStep, feature
+from bot.model.model_errors import ModelError
 from bot.telegram.errors import RefusalReason
 from memory import documents as stored
 from memory.documents import Chunk, Library
 from memory.memory import Memory
+from memory.message import Picture
 from memory.store.errors import LeaseLost
 from tests.bot.features.documents.test_scans import Eyes, partly_scanned, scan
 from tests.bot.features.files import HERE, MAX_BYTES, Filing
@@ -95,13 +97,13 @@ async def test_a_scan_stored_already_is_not_read_again(memory: Memory, library: 
     uploads = Uploads(memory, [reading(eyes := Eyes("A quokka.", "A whale.", "A gull."))])
     uploads.files.content = scan(1)
     said = await uploads.upload("a.pdf")
-    assert "Of 1 page" in (said or "")
+    assert "Of these I read: 1." in (said or "")
     assert await uploads.upload("a.pdf") == said
     assert len(eyes.seen) == 1
     uploads.files.content = scan(2)
     with pytest.raises(LeaseLost):  # it has replaced the first one
         await uploads.upload("a.pdf")
-    assert "I read these: 1, 2." in (await uploads.upload("a.pdf") or "")
+    assert "Of these I read: 1, 2." in (await uploads.upload("a.pdf") or "")
     assert len(eyes.seen) == 3
     assert [each.passages for each in await library.listed(HERE)] == [2]
 
@@ -111,12 +113,29 @@ async def test_pages_that_are_pictures_are_read_beside_those_with_text(memory: M
     uploads = Uploads(memory, [reading(eyes := Eyes("A whale.", "A gull."))])
     uploads.files.content = partly_scanned("The contract of Ann and Ben. " * 9, "Page two.")
     said = await uploads.upload("a.pdf")
-    assert "Of 3 pages like this I read these: 3, 4." in (said or "")
+    assert "are pictures. Of these I read: 3, 4." in (said or "")
     assert await uploads.upload("a.pdf") == said
     assert len(eyes.seen) == 2
     chunks = (await memory.scopes.read(HERE)).of_kind(Chunk)
     assert [each.place for each in chunks] == ["page 1", "page 2", "page 3", "page 4"]
-    assert [each.text for each in chunks[1:]] == ["Page two.", "A whale.", "A gull."]
+    assert [each.text for each in chunks[1:]] == [
+        "Page two.",
+        "Scanned with an app\nA whale.",
+        "Scanned with an app\nA gull.",
+    ]
+
+
+async def test_a_model_that_fails_costs_a_pdf_with_text_only_its_pictures(memory: Memory) -> None:
+    class Blinded(Eyes):
+        async def read(self, _: Picture) -> str | None:
+            raise ModelError("down")
+
+    uploads = Uploads(memory, [reading(Blinded())])
+    uploads.files.content = partly_scanned("The contract of Ann and Ben. " * 9)
+    assert "I've read a.pdf" in (await uploads.upload("a.pdf") or "")
+    uploads.files.content = scan(1)
+    with pytest.raises(ModelError):
+        await uploads.upload("a.pdf")
 
 
 async def test_a_conversation_with_too_many_passages_takes_no_more_files(

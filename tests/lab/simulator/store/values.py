@@ -106,13 +106,14 @@ def hincrby(space: Keyspace, args: Args) -> Reply:
 
 
 def zadd(space: Keyspace, args: Args) -> Reply:
-    """Add one member; with `LT`, only if that lowers its score; with `NX`, only if it is new."""
+    """Add one member; `LT` only lowers a score, `GT` only raises it, `NX` changes none."""
     *flags, score, member = args[1:]
-    if flags not in ([], [b"LT"], [b"NX"]):
-        raise NotSimulatedError("ZADD of many, or with other options than LT and NX")
+    if flags not in ([], [b"LT"], [b"GT"], [b"NX"]):
+        raise NotSimulatedError("ZADD of many, or with other options than LT, GT and NX")
     given, members = number(score), space.made(args[0], SortedSet)
     before = members.get(member)
-    if before is None or not flags or (flags == [b"LT"] and given < before):
+    is_better = {b"LT": given < (before or 0), b"GT": given > (before or 0)}
+    if before is None or not flags or is_better.get(flags[0]):
         members[member] = given
     return int(before is None)
 
