@@ -18,10 +18,10 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 50_110,
-    "core_lines": 32_828,
+    "product_lines": 50_048,
+    "core_lines": 32_827,
     "files": 276,
-    "wiring_lines": 973,
+    "wiring_lines": 971,
     "wiring_files": 6,
     "test_lines": 71_873,
     "files_that_name_a_feature": {

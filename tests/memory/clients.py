@@ -1,6 +1,7 @@
 """Clients that are interrupted: by what another process does, or by the death of their own."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from functools import cached_property
 
 from memory.store.client import RedisClient
@@ -8,6 +9,15 @@ from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 
 _MAX_STEPS = 40
+
+
+@asynccontextmanager
+async def full_redis(client: RedisClient) -> AsyncIterator[None]:
+    await client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        yield
+    finally:
+        await client.call("CONFIG SET", "maxmemory", 0)
 
 
 class InterruptedClient(RedisClient):

@@ -43,14 +43,22 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     bodies = [*_parts(document, "document")]
     if not bodies:
         raise NotRead("damaged")
-    for root in (*_parts(document, "header"), *bodies, *_parts(document, "footer")):
+    # Each section may have three of them, mostly with the same text.
+    heads, feet = (
+        {_text(each): each for each in _parts(document, kind)}.values()
+        for kind in ("header", "footer")
+    )
+    for root in (*heads, *bodies, *feet):
         for table in root.iter(qn("w:tbl")):
             _fill_merged_cells(table)
         for element in root.iter("*"):
             if note := notes.pop((element.tag, element.get(qn("w:id"))), ""):
                 element.tag, element.text = qn("w:t"), f" [{note}]"
             elif element.tag == qn("w:pStyle") and element.get(qn("w:val")) in headings:
-                element.getparent().getparent().tag = "h1"
+                heading = element.getparent().getparent()
+                heading.tag = "h1"
+                for line_end in heading.iter(qn("w:br")):
+                    line_end.tag, line_end.text = qn("w:t"), " "
             elif element.tag in (*_SPACES, qn("w:noBreakHyphen")):
                 element.text = " " if element.tag in _SPACES else "-"
         add_xml(sections, root, _TABLES | _LINES | _TEXTS | _LEFT_OUT)

@@ -24,6 +24,7 @@ from memory.limits.usage import (
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
+from tests.memory.clients import full_redis
 
 ANSWER, EMBEDDING = BillingSource("answer", "m"), BillingSource("embedding", "e")
 CHAT = Scope("c:7:0")
@@ -115,13 +116,9 @@ async def test_an_embedding_is_noted_and_counted_once_later(memory: Memory) -> N
 async def test_a_full_redis_still_counts(memory: Memory) -> None:
     if memory.client.is_cluster:
         pytest.skip("one node is enough")
-    await memory.client.call("CONFIG SET", "maxmemory", 1)
-    try:
-        async with (recorder := UsageRecorder()).writing(memory.usage):
-            note(recorder, ANSWER, Usage(5))
-            note(recorder, EMBEDDING, Usage(3))
-    finally:
-        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    async with full_redis(memory.client), (recorder := UsageRecorder()).writing(memory.usage):
+        note(recorder, ANSWER, Usage(5))
+        note(recorder, EMBEDDING, Usage(3))
     assert await memory.usage.sums(time()) == {EMBEDDING: Tokens(3), ANSWER: Tokens(5)}
 
 

@@ -379,11 +379,11 @@ async def test_a_message_stays_hidden_until_each_of_its_reasons_is_taken_back(
     assert here.hidden.keys() == {1, 2, 4}
     if by == "an older release":
         await memory.scopes.write(here, Write([Hidden(4, hidden=False)]))
-        assert (await memory.scopes.read(HERE)).hidden.keys() == {1, 2}
-        return
-    await memory.correcting.hide(HERE, [4])
-    await memory.correcting.hide(HERE, [1], hidden=False)
-    assert (await memory.scopes.read(HERE)).hidden.keys() == {4}
+    else:
+        await memory.correcting.hide(HERE, [4])
+        await memory.correcting.hide(HERE, [1], hidden=False)
+    left = (await memory.scopes.read(HERE)).hidden.keys()
+    assert left == ({1, 2} if by == "an older release" else {4})
 
 
 async def test_an_erased_message_of_a_fact_that_was_said_often_leaves_no_words(

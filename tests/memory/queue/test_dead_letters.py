@@ -10,6 +10,7 @@ from memory.scopes.log import Cursor
 from memory.scopes.stats import count_conversation
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
+from tests.memory.clients import full_redis
 from tests.memory.conftest import ON_A_SERVER
 from tests.memory.turns import (
     ANN,
@@ -66,12 +67,9 @@ async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memor
 @ON_A_SERVER
 async def test_on_a_full_redis_nothing_is_set_aside_that_no_listing_shows(memory: Memory) -> None:
     turn = await begin(memory, 1)
-    await memory.client.call("CONFIG SET", "maxmemory", 1)
-    try:
+    async with full_redis(memory.client):
         with pytest.raises(StoreFull):
             await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
-    finally:
-        await memory.client.call("CONFIG SET", "maxmemory", 0)
     await memory.turns.hand_over(turn.lease)
     assert (await take(memory)).outbox == b""
 

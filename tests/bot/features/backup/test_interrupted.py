@@ -32,7 +32,7 @@ from tests.bot.features.backup.test_restoring import (
 from tests.bot.features.backup.test_running import settings_of
 from tests.conftest import Doomed
 from tests.memory import clients
-from tests.memory.clients import DyingClient
+from tests.memory.clients import DyingClient, full_redis
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, HERE, forget_ann, texts
 from tests.valkey import ValkeyServer
@@ -271,12 +271,9 @@ async def test_a_backup_writes_no_entry_into_the_store_and_works_if_redis_is_ful
     await remember_much(memory)
     await memory.client.call("SET", memory.keys.layout, LAYOUT)
     await memory.jobs.start_job(Job("job", "all", 0, 999, time.time(), b""))
-    await memory.client.call("CONFIG SET", "maxmemory", 1)
-    try:
+    async with full_redis(memory.client):
         options = Namespace(file=file, journal=False)
         assert await asyncio.to_thread(run_backup, settings_of(valkey), options) == 0
-    finally:
-        await memory.client.call("CONFIG SET", "maxmemory", 0)
     assert not await memory.client.call("EXISTS", memory.keys.erasures, memory.keys.erasure_secrets)
     assert await restore(empty, file, passphrase="barley") == {"forgotten": 3}
 

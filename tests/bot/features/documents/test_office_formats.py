@@ -3,6 +3,8 @@
 import pytest
 
 from bot.features.documents.formats import Format, Limits
+from bot.parsing.answers import Sections
+from bot.parsing.html_text import add_xml, xml_of
 from memory.documents import Section
 from tests.bot.features.documents.test_formats import read, reason
 from tests.bot.parsing.office import book, entities, sheets, slides, word, word_of, zipped
@@ -39,9 +41,16 @@ async def test_a_word_file_says_what_people_see_in_it() -> None:
     field = "<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>".format
     line = f"{field(text('Rent'))}{text(' is ')}{changed}{text(' a month.')}"
     block = field(f"<w:p>{text('A field')}</w:p>")
-    content = word_of(f"<w:p>{line}</w:p><w:p>{box}</w:p>{block}")
-    (section,) = await read(content, "docx", LIMITS)
-    assert section.text == "Acme Ltd\nRent is 950 a month.\nA box\nA field\nSigned. [By whom?]"
+    titled = f"<w:pPr><w:pStyle w:val='Title'/></w:pPr>{text('The')}<w:r><w:br/></w:r>{text('end')}"
+    content = word_of(f"<w:p>{line}</w:p><w:p>{box}</w:p>{block}<w:p>{titled}</w:p>")
+    first, last = await read(content, "docx", LIMITS)
+    assert first.text == "Acme Ltd\nRent is 950 a month.\nA box\nA field"
+    assert last == Section("The end\nSigned. [By whom?]", "The end")
+
+
+def test_white_space_between_elements_of_xml_is_no_text() -> None:
+    add_xml(found := Sections(9), xml_of(b"<p><t>a</t> <t>b</t></p>"), {"p": "p", "t": "span"})
+    assert found.found() == [("", "ab")]
 
 
 async def test_a_cell_over_many_rows_of_a_word_file_stands_in_each_of_them() -> None:

@@ -118,11 +118,8 @@ async def test_pages_that_are_pictures_are_read_beside_those_with_text(memory: M
     assert len(eyes.seen) == 2
     chunks = (await memory.scopes.read(HERE)).of_kind(Chunk)
     assert [each.place for each in chunks] == ["page 1", "page 2", "page 3", "page 4"]
-    assert [each.text for each in chunks[1:]] == [
-        "Page two.",
-        "Scanned with an app\nA whale.",
-        "Scanned with an app\nA gull.",
-    ]
+    scanned = [f"Scanned with an app\n{each}" for each in ("A whale.", "A gull.")]
+    assert [each.text for each in chunks[1:]] == ["Page two.", *scanned]
 
 
 async def test_a_model_that_fails_costs_a_pdf_with_text_only_its_pictures(memory: Memory) -> None:

@@ -25,6 +25,7 @@ from tests.bot.commands.test_arguments import ANNA, ASKED, HERE, said
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
 from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
+from tests.memory.clients import full_redis
 from tests.memory.learning.scripted import talk
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -236,12 +237,9 @@ async def test_with_a_full_redis_a_press_asks_nothing(memory: Memory, store: Red
     chat = QuietChat()
     edits = services_of(memory, chat=chat).edits
     pressed = ButtonPress(5, "c", 7, 0, False, 9, ANNA, "misheard")  # noqa: FBT003
-    await store.call("CONFIG SET", "maxmemory", 1)
-    try:
+    async with full_redis(store):
         with pytest.raises(StoreError):
             await edits.ask_for_words(pressed, HERE, "voice.ask", "heard:5.1774000000")
-    finally:
-        await store.call("CONFIG SET", "maxmemory", 0)
     assert chat.sent == []
     await edits.ask_for_words(pressed, HERE, "voice.ask", "heard:5.1774000000")
     assert await memory.questions.check(HERE, "edit:100", "edit", ANNA.id) == "heard:5.1774000000"
