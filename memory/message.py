@@ -54,9 +54,9 @@ class Message:
         return bool(self.message_ids) and self.message_ids[0] < 0
 
     def shows(self, message_id: int, sent_at: float = 0) -> bool:
-        """Whether it holds the message of this id that was sent then, 0 for an unknown time.
+        """Whether it holds the message of this id that was sent about then (0: unknown).
 
-        A group that becomes a supergroup gives its ids again.
+        A group that becomes a supergroup uses message ids again.
         """
         is_of_then = abs(self.sent_at - (sent_at or self.sent_at)) < _MAX_DIFFERENCE_S
         return is_of_then and message_id in self.message_ids

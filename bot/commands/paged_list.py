@@ -156,7 +156,7 @@ class PagedList:
         entries = list(enumerate(content.entries[first:end], start=first + 1))
         texts = [] if page.number else [*content.above]
         note = self._text(page, change.note) if change.note else ""
-        if note not in "\n".join((*texts, *content.footer)):  # it is said once
+        if note not in "\n".join((*texts, *content.footer)):  # unless the page says it
             texts.insert(0, note)
         if entries:
             title = self._text(page, content.title, count=len(content.entries))

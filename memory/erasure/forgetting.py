@@ -95,7 +95,7 @@ class Forgetting:
     ) -> list[Message]:
         """Return the message of this Telegram id and time, and its answer; empty without one.
 
-        The time may be off by hours, and unknown (0).
+        The time may be off by hours; 0 if it is unknown.
         What a photo shows is stored right before its caption, under the same id; it comes last.
         `with_tasks`: then come the turns of a task that it asked for, which repeat its words.
         """

@@ -176,7 +176,7 @@ THE_ONE_BEFORE = -1  # stands for the record that is written just before this on
 class Hidden(ScopeEntry):
     """A message must not be found by searches; if not `hidden`, it may be found again.
 
-    It stays hidden while there is another reason.
+    A message stays hidden until each of its reasons is taken back.
     """
 
     KIND = "hidden"

@@ -220,7 +220,7 @@ _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
 async def page_after(
     store: Store, conversation: Scope, newest: tuple[int, int]
 ) -> tuple[Reply, StreamDelta, bool]:
-    """Return `_VERSIONS`, messages and vectors after the `newest` two, and whether these are all.
+    """Return `_VERSIONS`, what follows the `newest` message and vector, and whether it is all.
 
     The versions are None if an erasure or another model came between. A script would need six times
     as long to read a page, and Redis would serve nobody meanwhile.

@@ -1,7 +1,7 @@
 """Reads a CSV file in UTF-8, in a process of its own: `csv_text.py CHARACTERS MB SECONDS`.
 
-A row becomes a line. The delimiter is the one that first splits two rows in succession alike: a
-bank writes lines about an account above its table.
+A row becomes a line. The delimiter is the first one that gives two neighboring rows as many cells:
+a bank writes lines about an account above its table.
 """
 
 import csv
@@ -12,13 +12,13 @@ from itertools import islice, pairwise
 from bot.parsing.answers import Sections, answer_sections
 
 _DELIMITERS = ";\t|,"  # a comma comes last, because it also stands in numbers and in texts
-_MAX_ROWS = 100  # looked at for the delimiter
+_MAX_ROWS = 100  # rows that are looked at for the delimiter
 
 
 def _add(content: bytes, sections: Sections, _: int) -> None:
     text = content.decode()
     csv.field_size_limit(len(content))  # by default a longer field than 131,072 is an error
-    for row in _rows(text, min(_DELIMITERS, key=lambda each: _table_at(_rows(text, each)))):
+    for row in _rows(text, min(_DELIMITERS, key=lambda each: _first_table_row(_rows(text, each)))):
         sections.add_row(row)
 
 
@@ -26,7 +26,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     return filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
 
 
-def _table_at(rows: Iterator[list[str]]) -> int:
+def _first_table_row(rows: Iterator[list[str]]) -> int:
     """Return where the first two rows stand that are split alike; a high number if none are."""
     widths = [len(row) for row in islice(rows, _MAX_ROWS)]
     alike = (at for at, (one, next_) in enumerate(pairwise(widths)) if one == next_ > 1)

@@ -51,7 +51,7 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-MAX_PASSAGES = 1_500  # of one document
+MAX_PASSAGES = 1_500  # passages of one document
 
 
 def feature(services: Services) -> Feature:

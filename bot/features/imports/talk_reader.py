@@ -24,7 +24,7 @@ from bot.parsing.answers import NotRead, answer, members_of
 _MAX_UNPACKED = 64 * 2**20
 _MAX_OWN = 16 * 2**20  # characters of our own export, which is parsed as a whole
 _MAX_TALKS = 20_000
-_MAX_MESSAGES = 2_000  # of one talk
+_MAX_MESSAGES = 2_000  # messages of one talk
 _MAX_WORDS = 4_000  # characters kept of one message of the person
 _MAX_ANSWER = 600  # characters kept of one answer: enough to know what it was about
 _MAX_CHARS = 6_000_000  # of the whole answer; the newest talks win

@@ -44,7 +44,7 @@ _OF_FACTS = ("you", "group", "people", "now", "dated", "always")
 _GROUPS = (_NEW, *(f"memory.{group}" for group in _OF_FACTS), _OTHER)
 """What stands above the groups of a list, in their order."""
 _ON_PORTRAIT = 16
-_NONE_NEW = 2**53  # at the first look, although it has the newest learned at once
+_NONE_NEW = 2**53  # above every id: at the first look nothing is new, not even what it has learned
 _MAX_READ = 1_000  # newest messages that may tell which names are those of people
 _PORTRAIT_UNITS, _AROUND_UNITS = 2_200, 40
 """UTF-16 units of all lines, and of a line's number and date; the rest fits the same message."""
@@ -287,7 +287,7 @@ def _portrait(entries: Sequence[ListEntry]) -> list[ListEntry]:
     groups = groupby(_by_group(entries), key=lambda each: each.group)
     places = zip_longest(*(list(few) for _, few in groups))
     best = [each for place in places for each in place if each][:_ON_PORTRAIT]
-    texts = (str(each.values.get("text", "")) for each in best)  # names of files are short
+    texts = (str(each.values.get("text", "")) for each in best)  # a file's name is short
     units = accumulate(utf16_length(text) + _AROUND_UNITS for text in texts)
     fitting = zip(best, units, strict=True)
     return _by_group([each for each, used in fitting if used <= _PORTRAIT_UNITS])

@@ -213,7 +213,7 @@ local function drop_letter(id)
   return members
 end
 
--- After a week without updates Telegram numbers on from a random id. So the id of an update from long ago, more than two
+-- After a week without updates Telegram starts again at a random id. So the id of an update from long ago, more than two
 -- days, says nothing about the order. Without a time it is from long ago.
 local function is_long_ago(at) return now_ms() - (at or 0) > 172800000 end
 
