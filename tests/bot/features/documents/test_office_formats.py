@@ -49,7 +49,7 @@ async def test_a_word_file_says_what_people_see_in_it() -> None:
 
 
 def test_white_space_between_elements_of_xml_is_no_text() -> None:
-    add_xml(found := Sections(9), xml_of(b"<p><t>a</t> <t>b</t></p>"), {"p": "p", "t": "span"})
+    add_xml(found := Sections(99), xml_of(b"<p><t>a</t> <t>b</t></p>"), {"p": "p", "t": "span"})
     assert found.found() == [("", "ab")]
 
 
