@@ -372,7 +372,7 @@ MUTANTS = (
         "a repeated close begins the turn of a task again",
         "an update is accepted once",
         _reminding(_lua(("close_work", "token ~= request.token", "not stored"))),
-        since=1300,
+        since=2_430,
     ),
     Mutant(
         "an erasure leaves the turns of tasks that began before its job",
