@@ -25,9 +25,8 @@ _BLOCKS = _HEADINGS | {
 _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
 _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
-_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)
-"""The parser reads nothing after such a tag."""
-FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # the parser reads nothing after it
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """In office files, another form of what stands before it."""
 
 
@@ -42,9 +41,14 @@ def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
 
 
 def xml_of(content: bytes) -> etree._Element:
-    """Parse XML without expanding its entities and without loading anything."""
+    """Parse XML without expanding its entities and without loading anything.
+
+    What an office file has twice, for older programs, is left out.
+    """
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    return etree.fromstring(content, parser)
+    root = etree.fromstring(content, parser)
+    etree.strip_elements(root, _FALLBACK, with_tail=False)
+    return root
 
 
 def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
-from bot.parsing.html_text import FALLBACK, add_xml, xml_of
+from bot.parsing.html_text import add_xml, xml_of
 
 _WORD = b"http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"  # Word can save as "strict"
@@ -23,8 +23,9 @@ _TABLES = {qn("w:tbl"): "table", qn("w:tr"): "tr", qn("w:tc"): "td"}
 _LINES = {"h1": "h1", qn("w:p"): "p", qn("w:br"): "br", qn("w:cr"): "br"}
 _SPACES = tuple(map(qn, ("w:tab", "w:ptab")))
 _TEXTS = dict.fromkeys((qn("w:t"), *_SPACES, qn("w:noBreakHyphen"), _MATH), "span")
-_LEFT_OUT = dict.fromkeys((FALLBACK, *map(qn, ("w:del", "w:moveFrom", "w:pPr", "w:rt"))), "script")
-"""What is there twice or was deleted, formats, and how a word is pronounced."""
+_FORMATS = {qn("w:pPr"): "script"}
+_LEFT_OUT = tuple(map(qn, ("w:del", "w:moveFrom", "w:rt")))
+"""What was deleted, and how a word is pronounced."""
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
@@ -61,7 +62,7 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
                     line_end.tag, line_end.text = qn("w:t"), " "
             elif element.tag in (*_SPACES, qn("w:noBreakHyphen")):
                 element.text = " " if element.tag in _SPACES else "-"
-        add_xml(sections, root, _TABLES | _LINES | _TEXTS | _LEFT_OUT)
+        add_xml(sections, root, _TABLES | _LINES | _TEXTS | _FORMATS)
 
 
 def _fill_merged_cells(table: etree._Element) -> None:
@@ -80,11 +81,9 @@ def _fill_merged_cells(table: etree._Element) -> None:
 
 def _text(element: etree._Element) -> str:
     """Return the text of an element whose paragraphs stand on one line."""
-    pieces = []
-    for each in element.iter(qn("w:p"), *_SPACES, qn("w:br"), qn("w:t")):
-        is_there = not any(above.tag in _LEFT_OUT for above in each.iterancestors())
-        pieces.append((each.text or "" if each.tag == qn("w:t") else " ") if is_there else "")
-    return "".join(pieces).strip()
+    pieces = element.iter(qn("w:t"), qn("w:p"), qn("w:br"), *_SPACES)
+    text = "".join(each.text or "" if each.tag == qn("w:t") else " " for each in pieces)
+    return " ".join(text.split())
 
 
 def _parts(document: zipfile.ZipFile, kind: str) -> Iterator[etree._Element]:
@@ -92,7 +91,9 @@ def _parts(document: zipfile.ZipFile, kind: str) -> Iterator[etree._Element]:
     for name in document.namelist():
         folder, _, part = name.partition("/")
         if folder and part.endswith(".xml") and part[:-4].rstrip("0123456789") == kind:
-            yield xml_of(document.read(name).replace(_STRICT, _WORD))
+            root = xml_of(document.read(name).replace(_STRICT, _WORD))
+            etree.strip_elements(root, *_LEFT_OUT, with_tail=False)
+            yield root
 
 
 if __name__ == "__main__":

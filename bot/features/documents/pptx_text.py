@@ -9,14 +9,14 @@ import pptx
 from pptx.oxml.ns import qn
 
 from bot.parsing.answers import Sections, answer_sections, open_zip
-from bot.parsing.html_text import FALLBACK, add_xml, xml_of
+from bot.parsing.html_text import add_xml, xml_of
 
 _NAMES = {"a:tbl": "table", "a:tr": "tr", "a:tc": "td", "a:p": "p", "a:br": "br", "a:t": "span"}
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     open_zip(content, memory_mb)
-    names = {qn(name): called for name, called in _NAMES.items()} | {FALLBACK: "script"}
+    names = {qn(name): called for name, called in _NAMES.items()}
     for number, slide in enumerate(pptx.Presentation(io.BytesIO(content)).slides, start=1):
         title = slide.shapes.title
         named = f": {title.text_frame.text}" if title and title.text_frame.text.strip() else ""
