@@ -146,6 +146,11 @@ class Synopsis(Record):
     trust: Trust = Trust.DERIVED
 
     @property
+    def first_statement(self) -> str:
+        """The first of its statements, without the label."""
+        return self.text.partition("\n")[0].partition(": ")[2]
+
+    @property
     def text(self) -> str:
         """All its statements, one a line."""
         said = (

@@ -233,7 +233,7 @@ class MemoryEntries:
                 continue
             began = self.sentences.day(language, synopsis.began_at)
             ended = self.sentences.day(language, synopsis.ended_at)
-            first = synopsis.text.partition("\n")[0].partition(": ")[2]
+            first = synopsis.first_statement
             values = {
                 "text": shortened(first, _LINE_UNITS),
                 "dates": began if began == ended else f"{began} – {ended}",
