@@ -26,8 +26,7 @@ from memory.store.keys import Scope
 from memory.text.sentences import cut_before, sentences
 from memory.text.tokens import TokenCounter
 
-PASSAGE_TOKENS = 220
-"""One or two paragraphs: about one thing, and short enough for several in a prompt."""
+PASSAGE_TOKENS = 220  # one or two paragraphs: about one thing, and a prompt has room for several
 
 _CHARS_PER_TOKEN = 16  # the search for a cut reads at most this many characters per token
 

@@ -104,8 +104,10 @@ class ErasureTarget:
     def of(cls, arguments: str, here: int) -> "ErasureTarget | None":
         """Read the command's arguments, or a button's; `None` if they name nothing."""
         found = _TARGET.fullmatch(" ".join(arguments.split()))
-        if found is None or found[1]:
-            return cls("all") if found else None
+        if found is None:
+            return None
+        if found[1]:
+            return cls("all")
         return cls(found[2] or "chat", int(found[3] or here))
 
     def __str__(self) -> str:

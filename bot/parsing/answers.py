@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 from bot.parsing.confined import confine
 
 _MAX_MEMBERS = 5_000
-_MAX_RATIO = 100
-"""Unpacked bytes for each byte of the file. XML of real documents reaches about 30."""
+_MAX_RATIO = 100  # unpacked bytes for each byte of the file; XML of real documents reaches about 30
 _RATIO_FROM = 2**20  # below this many unpacked bytes the ratio says nothing
 _MB_FOR_UNPACKED_MB = 5  # a parsed file takes several times the memory of its XML
 _CHUNK = 2**16

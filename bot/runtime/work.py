@@ -34,8 +34,7 @@ _EVERY_S = 3.0
 _AGAIN_S = 1.0
 _MAX_CONCURRENT = 8
 _MAX_SENDS = 3  # requests in doubt
-_SAYING = 0.8
-"""The share of a lease that `message` may take. The rest is left to count a failure."""
+_SAYING = 0.8  # the share of a lease that `message` may take; the rest is left to count a failure
 _MAX_FAILURES = 3  # errors of the code of a kind in one process, a minute apart
 _PAUSE_S = 60.0
 _MAX_UNKNOWN_PAUSE_S = 86_400.0

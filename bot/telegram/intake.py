@@ -228,8 +228,7 @@ def _is_message(update: Update) -> bool:
 
 _HELD_S = 5.0
 """How long a picture waits for another one of its album that addresses us. Then it is dropped."""
-_MAX_HELD = 500
-"""How many albums may wait in a process. Pictures of further albums are dropped."""
+_MAX_HELD = 500  # how many albums may wait in a process; pictures of further albums are dropped
 
 _Key = tuple[Scope, int, str]
 

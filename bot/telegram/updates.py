@@ -45,8 +45,7 @@ class Sender:
     is_person: bool = True
 
 
-STICKER_FILE = "sticker.webp"
-"""The name of every sticker. Telegram does not send it again as a photo."""
+STICKER_FILE = "sticker.webp"  # the name of every sticker; Telegram does not send it as a photo
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,7 @@ MAX_TURNS_PER_PERSON = 4
 MAX_UPLOADS = 2
 """Files that a process reads at once for all people: each may take a processor and memory."""
 MAX_PICTURES = 10  # pictures of one turn; an album has at most so many
-SHORT_SOUND_BYTES = 2**20
-"""Four minutes of a voice message. A longer sound counts as a file."""
+SHORT_SOUND_BYTES = 2**20  # four minutes of a voice message; a longer sound counts as a file
 _MAX_SHOWN = 20
 """Pictures that models look at at once, in all turns of a process: some 60 MB of its memory."""
 _MAX_WAITING = 10_000

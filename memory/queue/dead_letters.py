@@ -65,11 +65,10 @@ class DeadLetters:
             "questions": questions or {},
         }
         members = [entry.to_member() for entry in turn.entries]
-        script = store.call("set_aside", lease.conversation, request, outbox, *members)
         member = f"{lease.conversation.tag}|{turn.id}"
         index = ("ZADD", store.keys.dead_letters, int(time()), member)
         await store.client.call(*index)
-        [answer] = await store.client.pipeline([script])
+        answer = await store.run("set_aside", lease.conversation, request, outbox, *members)
         if answer == b"refused":
             raise LeaseLost(lease.conversation.tag)
 

@@ -31,8 +31,7 @@ _MAX_INDEXED = 10_000
 """A process remembers so many senders and conversations that it has indexed today."""
 _MAX_SEARCHED = 1_000  # an edit is compared with so many waiting messages, the newest ones
 
-_ALBUM_S = 900
-"""How long later pictures of an album, and edits of their captions, count as addressed."""
+_ALBUM_S = 900  # how long later pictures of an album, and edits of captions, count as addressed
 _LETTER_MARKS = 2
 _REPLICATION_MS = 1_000
 

@@ -244,7 +244,7 @@ class ScopeMemory(EmbeddedStream):
                     if hidden:
                         reasons.add(because or seq)
                     else:  # an older release gives no reason, and means all of them
-                        reasons &= reasons - {because} if because else set()
+                        reasons -= {because} if because else {*reasons}
                     if not reasons:
                         del self.hidden[seq]
             if record is not None:

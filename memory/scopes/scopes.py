@@ -34,8 +34,7 @@ _PAGE = 1_000
 _LONG_BYTES = 2**21  # a conversation that takes more memory is read alone: others as long wait
 _MAX_UNINDEXED = 5_000
 """A long conversation with more entries `unindexed` is indexed before its next page is read."""
-_MAX_SENT = 64
-"""Of a longer field only a digest is sent with a write, to see whether it has changed."""
+_MAX_SENT = 64  # of a longer field only a digest is sent with a write, to see if it has changed
 _FIRST_CONTENT = 2  # a script's first argument is a JSON object; contents follow it
 
 Change = Write | Revision | None

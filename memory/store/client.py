@@ -292,8 +292,7 @@ class RedisClient:
 
 
 SOCKET_TIMEOUT_S = 5.0
-_SILENCE_S = 10.0
-"""A channel that is silent for so long is asked whether its connection still works."""
+_SILENCE_S = 10.0  # a channel that is silent for so long is asked whether it still works
 _pack: Any = HiredisRespSerializer().pack
 _SLOTS, _MAX_NODES = 16_384, 1_000  # of a Cluster; more nodes than that do not work well together
 URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
