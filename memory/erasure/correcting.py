@@ -183,9 +183,9 @@ class Correcting:
         """Hide the messages with a fact's words in every conversation except the fact's own.
 
         Return the revision that does the same there.
-        It is called with the `facts` before the fact goes, so that after a crash the fact is still
-        there to be deleted or edited, and once more after it: an answer may have been committed in
-        between. No other one can follow, because open turns begin again.
+        Call it with the `facts` before the fact goes, so that a crash leaves the fact to try again,
+        and once more after it, for answers that were committed in between. Later answers cannot
+        have the fact, because open turns begin again.
         """
         here, store = Revision(), self.scopes.store
         for scope in gone.read_until:
@@ -230,7 +230,7 @@ class Correcting:
 
 
 class _LostWords:
-    """The words of a fact and of those it had replaced, which are deleted or get other words.
+    """The words of a fact and of those it had replaced, when it is deleted or gets other words.
 
     An answer repeats them if it had one of these facts, and has a word of it that is neither in its
     question nor in the text that comes `instead`.
@@ -255,7 +255,7 @@ class _LostWords:
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
-        """Return what hides the messages of the first fact here, and answers that repeat the facts.
+        """Return what hides here the messages of `chain[0]`, and answers that repeat the facts.
 
         All get the first source as their reason, so that one button brings them back.
         """

@@ -1,8 +1,8 @@
 """Reads the text of a Word file, in a process of its own: `docx_text.py CHARACTERS MB SECONDS`.
 
-Each heading begins a section. A row of a table becomes a line. All tracked changes count as
-accepted. Notes and comments stand in brackets where the text refers to them; what the pages have
-at their heads stands before the text, and what they have at their feet after it.
+Each heading begins a section. A row of a table becomes a line. Tracked changes count as accepted.
+Notes and comments are in brackets where the text refers to them. Page headers come before the text,
+page footers after it.
 """
 
 import zipfile
@@ -25,7 +25,7 @@ _SPACES = tuple(map(qn, ("w:tab", "w:ptab")))
 _TEXTS = dict.fromkeys((qn("w:t"), *_SPACES, qn("w:noBreakHyphen"), _MATH), "span")
 _FORMATS = {qn("w:pPr"): "script"}
 _LEFT_OUT = tuple(map(qn, ("w:del", "w:moveFrom", "w:rt")))
-"""What was deleted, and how a word is pronounced."""
+"""Deleted text, the old place of moved text, and how a word is pronounced."""
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
@@ -44,7 +44,7 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     bodies = [*_parts(document, "document")]
     if not bodies:
         raise NotRead("damaged")
-    # Each section may have three of them, mostly with the same text.
+    # Each part of a document may have three headers and three footers: equal ones are read once.
     heads, feet = (
         {_text(each): each for each in _parts(document, kind)}.values()
         for kind in ("header", "footer")
@@ -60,13 +60,11 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
                 heading.tag = "h1"
                 for line_end in heading.iter(qn("w:br")):
                     line_end.tag, line_end.text = qn("w:t"), " "
-            elif element.tag in (*_SPACES, qn("w:noBreakHyphen")):
-                element.text = " " if element.tag in _SPACES else "-"
         add_xml(sections, root, _TABLES | _LINES | _TEXTS | _FORMATS)
 
 
 def _fill_merged_cells(table: etree._Element) -> None:
-    """Write the text of a cell that spans rows into each of them."""
+    """Copy the text of a cell that spans several rows into each of its rows."""
     above: dict[int, str] = {}
     for row in table.iterchildren(qn("w:tr")):
         column = 0
@@ -81,18 +79,20 @@ def _fill_merged_cells(table: etree._Element) -> None:
 
 def _text(element: etree._Element) -> str:
     """Return the text of an element whose paragraphs stand on one line."""
-    pieces = element.iter(qn("w:t"), qn("w:p"), qn("w:br"), *_SPACES)
-    text = "".join(each.text or "" if each.tag == qn("w:t") else " " for each in pieces)
+    pieces = element.iter(*_TEXTS, *_LINES)
+    text = "".join(" " if each.tag in _LINES else each.text or "" for each in pieces)
     return " ".join(text.split())
 
 
 def _parts(document: zipfile.ZipFile, kind: str) -> Iterator[etree._Element]:
-    """Yield the parts of a kind by their names; Word for the web numbers them: `document2.xml`."""
+    """Yield all parts of a kind; Word for the web adds a number to the name: `document2.xml`."""
     for name in document.namelist():
         folder, _, part = name.partition("/")
         if folder and part.endswith(".xml") and part[:-4].rstrip("0123456789") == kind:
             root = xml_of(document.read(name).replace(_STRICT, _WORD))
             etree.strip_elements(root, *_LEFT_OUT, with_tail=False)
+            for mark in root.iter(*_SPACES, qn("w:noBreakHyphen")):
+                mark.text = " " if mark.tag in _SPACES else "-"
             yield root
 
 
