@@ -191,6 +191,9 @@ class Forgetting:
         Also erase those that `find` returns; it is called again if a turn came between. A repeat
         returns the same receipt. `receipt_id` may be the nonce of the question that names `seqs`.
         """
+        leaving = {*seqs, *(await find() if find else ())}
+        for leave in self.messages_leave:  # once, and not in the step, which may be repeated
+            await leave(conversation, leaving)
         erased = Erased(conversation.tag, seqs)
 
         async def decide(here: ScopeMemory) -> Revision:
@@ -198,8 +201,6 @@ class Forgetting:
             said = await self._newest(conversation)
             if find:
                 erased = Erased(conversation.tag, {*seqs, *await find()})
-            for leave in self.messages_leave:
-                await leave(conversation, erased.seqs)
             return replace(without(here, erased), messages=sorted(erased.seqs), said=said)
 
         scope = conversation.facts_scope
