@@ -24,8 +24,7 @@ _LINES = {"h1": "h1", qn("w:p"): "p", qn("w:br"): "br", qn("w:cr"): "br"}
 _SPACES = tuple(map(qn, ("w:tab", "w:ptab")))
 _TEXTS = dict.fromkeys((qn("w:t"), *_SPACES, qn("w:noBreakHyphen"), _MATH), "span")
 _FORMATS = {qn("w:pPr"): "script"}
-_LEFT_OUT = tuple(map(qn, ("w:del", "w:moveFrom", "w:rt")))
-"""Deleted text, the old place of moved text, and how a word is pronounced."""
+_LEFT_OUT = tuple(map(qn, ("w:del", "w:moveFrom", "w:rt")))  # deleted, moved away, pronunciation
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
