@@ -6,6 +6,7 @@ opened, whatever a file's name says.
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -35,6 +36,15 @@ _HEADING = re.compile(r"^#{1,6}[ \t]([^\n]+)", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MAX_HEADING_CHARS = 80
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_SIGN_IN_A_WORD = r"[^\W\d_][^\x00-\x7f\w’–—…·\xad«»“”][^\W\d_]|"
+_LEGACY = {
+    "cp1252": r"[^\W\d_A-Za-z]{3}|[ÐÝÞðýþ]|[¹³]\w|£[A-Za-z]",
+    "cp1254": r"[^\W\d_A-Za-zÇĞİÖŞÜçğıöşüÂÎÛâîû]",
+    "cp1251": r"[^\W\d_A-Za-zЀ-ӿ]|[а-џ][Ѐ-Я]|[A-Za-z][Ѐ-ӿ]|[Ѐ-ӿ][A-Za-z]|\A[^Ѐ-Я]+\Z",
+}
+"""How Windows saves text of Western Europe, Turkish, and Russian, each with what such a text never
+has. Any other encoding is refused: wrong letters are worse than none."""
+_SAMPLE_BYTES = 20_000
 _MAX_BYTES = 64 * 2**20
 _MAX_BYTES_A_CHAR = 8  # in a parser's answer, with the names of many short sections
 _MIN_ANSWER_BYTES = 2**16
@@ -110,11 +120,23 @@ def _decoded(content: bytes, limits: Limits) -> str:
     encoding = "utf-16" if content[:2] in _UTF_16 else "utf-8-sig"
     try:
         text = content.decode(encoding)
-    except UnicodeDecodeError:
-        raise NotRead("letters") from None
+    except UnicodeDecodeError as error:
+        if encoding == "utf-16":
+            raise NotRead("letters") from None
+        text = _legacy(content, error.start)
     if "\0" in text:
         raise NotRead("type")
     return text
+
+
+def _legacy(content: bytes, at: int) -> str:
+    """Return a text in an encoding of Windows; at this byte it is no UTF-8. Raise `NotRead`."""
+    sample = content[max(0, at - _SAMPLE_BYTES) : at + _SAMPLE_BYTES]
+    for encoding, never in _LEGACY.items():
+        with suppress(UnicodeDecodeError):
+            if not re.search(_SIGN_IN_A_WORD + never, sample.decode(encoding)):
+                return content.decode(encoding)
+    raise NotRead("letters")
 
 
 async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, Any]:

@@ -66,9 +66,25 @@ async def test_text_is_read_in_every_unicode_encoding(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Größe – 3 €, «créé», ¿qué?", "cp1252"),
+        ("Ayşe Çağrı", "cp1254"),
+        ("Ім’я: Їжак", "cp1251"),
+    ],
+)
+async def test_text_that_windows_saved_for_some_countries_is_read(text: str, encoding: str) -> None:
+    """Excel still does so; before the fix, all of these files were refused."""
+    assert await read(text.encode(encoding), "text") == [Section(text)]
+
+
+@pytest.mark.parametrize(
     ("content", "format_", "why"),
     [
-        ("Привет".encode("cp1251"), "text", "letters"),
+        ("Zażółć, może".encode("cp1250"), "text", "letters"),
+        ("Καλημέρα".encode("cp1253"), "text", "letters"),
+        ("姓名;金额".encode("gbk"), "text", "letters"),
+        (b"\xff\xfea", "text", "letters"),
         (b"PK\x00\x01" * 300, "text", "type"),
         (b" \n\t ", "text", "no_text"),
         (b" \n\t ", "markdown", "no_text"),
@@ -82,7 +98,8 @@ async def test_text_is_read_in_every_unicode_encoding(encoding: str) -> None:
         (b"%PDF-1.7\n" + b"\x00\xff<<" * 9_000, "pdf", "damaged"),
     ],
     ids=[
-        *("a legacy encoding", "binary", "blank text", "blank markdown", "a long text"),
+        *("Polish", "Greek", "Chinese", "half a character"),
+        *("binary", "blank text", "blank markdown", "a long text"),
         *("a password", "pictures", "many pages", "many characters"),
         *("text as PDF", "a header", "noise"),
     ],

@@ -74,9 +74,11 @@ async def test_a_cell_over_many_rows_of_a_word_file_stands_in_each_of_them() -> 
             "Name | Sum, EUR | Place, Land\nAnn | 1,5 | Graz",
         ),
         ("a,b\tc\n1\t2", "a,b | c\n1 | 2"),
+        ("figs; pears,3\nplums; nuts,4", "figs; pears | 3\nplums; nuts | 4"),
+        ("1,5; 2\n2,5; 3", "1,5 | 2\n2,5 | 3"),
         (f"{'a' * 200_000},b", f"{'a' * 200_000} | b"),  # a long cell is no damage
     ],
-    ids=["a bank", "commas in the head", "tabs", "a long cell"],
+    ids=["a bank", "commas in the head", "tabs", "lists in cells", "blanks", "a long cell"],
 )
 async def test_the_rows_of_a_csv_tell_its_delimiter(content: str, expected: str) -> None:
     """Before the fix, the first line alone did, and amounts were split at their commas."""
@@ -84,7 +86,7 @@ async def test_the_rows_of_a_csv_tell_its_delimiter(content: str, expected: str)
     assert section.text.removeprefix("Of Ann, Ben\n") == expected
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 async def test_csv_is_read_with_its_own_delimiter_and_quotes(encoding: str) -> None:
     content = 'Tier;Größe\n"Wal; blau";"30\nm"\n;;\n'.encode(encoding)
     assert await read(content, "csv", LIMITS) == [Section("Tier | Größe\nWal; blau | 30 m")]
