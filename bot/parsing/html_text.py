@@ -28,6 +28,7 @@ _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
 _END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # the parser reads nothing after it
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """In office files, another form of what stands before it."""
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 
 
 def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
@@ -46,9 +47,14 @@ def xml_of(content: bytes) -> etree._Element:
     What an office file has twice, for older programs, is left out.
     """
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    root = etree.fromstring(content, parser)
+    root = etree.fromstring(transitional(content), parser)
     etree.strip_elements(root, _FALLBACK, with_tail=False)
     return root
+
+
+def transitional(content: bytes) -> bytes:
+    """Return XML of an office file with the names that most use; "strict" files have others."""
+    return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
 
 
 def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) -> None:

@@ -2,41 +2,38 @@
 
 Each heading begins a section. A row of a table becomes a line. Tracked changes count as accepted.
 Notes and comments are in brackets where the text refers to them. Page headers come before the text,
-page footers after it.
+page footers after it, and a text box after its paragraph.
 """
 
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 
-from docx.oxml.ns import qn
 from lxml import etree
 
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
 from bot.parsing.html_text import add_xml, xml_of
 
-_WORD = b"http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-_STRICT = b"http://purl.oclc.org/ooxml/wordprocessingml/main"  # Word can save as "strict"
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
-_MERGED, _SPAN = (f"{qn('w:tcPr')}/{qn(name)}" for name in ("w:vMerge", "w:gridSpan"))
-_TABLES = {qn("w:tbl"): "table", qn("w:tr"): "tr", qn("w:tc"): "td"}
-_LINES = {"h1": "h1", qn("w:p"): "p", qn("w:br"): "br", qn("w:cr"): "br"}
-_SPACES = tuple(map(qn, ("w:tab", "w:ptab")))
-_TEXTS = dict.fromkeys((qn("w:t"), *_SPACES, qn("w:noBreakHyphen"), _MATH), "span")
-_FORMATS = {qn("w:pPr"): "script"}
-_LEFT_OUT = tuple(map(qn, ("w:del", "w:moveFrom", "w:rt")))  # deleted, moved away, pronunciation
+_BREAK, _HYPHEN, _ID, _VALUE = f"{_W}br", f"{_W}noBreakHyphen", f"{_W}id", f"{_W}val"
+_MERGED, _SPAN = f"{_W}tcPr/{_W}vMerge", f"{_W}tcPr/{_W}gridSpan"
+_TABLES = {f"{_W}tbl": "table", f"{_W}tr": "tr", f"{_W}tc": "td"}
+_LINES = {"h1": "h1", f"{_W}p": "p", _BREAK: "br", f"{_W}cr": "br"}
+_SPACES = (f"{_W}tab", f"{_W}ptab")
+_TEXTS = dict.fromkeys((f"{_W}t", *_SPACES, _HYPHEN, _MATH), "span")
+_FORMATS = {f"{_W}pPr": "script"}
+_LEFT_OUT = (f"{_W}del", f"{_W}moveFrom", f"{_W}rt")  # deleted, moved away, pronunciation
+_WRAPPERS = (f"{_W}sdt", f"{_W}sdtContent", f"{_W}customXml", f"{_W}smartTag")
+"""What may stand around blocks, rows, cells and texts: fields to fill in, and marks."""
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     document = open_zip(content, memory_mb)
-    headings = {
-        style.get(qn("w:styleId"))
-        for style in chain.from_iterable(_parts(document, "styles"))
-        for name in style.iterfind(qn("w:name"))
-        if name.get(qn("w:val"), "").lower().startswith(("heading", "title"))
-    }
+    headings = _headings(chain.from_iterable(_parts(document, "styles")))
     notes = {
-        (qn(f"w:{kind}Reference"), note.get(qn("w:id"))): " ".join(map(_text, note))
+        (f"{_W}{kind}Reference", note.get(_ID)): " ".join(map(_text, note))
         for kind in ("footnote", "endnote", "comment")
         for note in chain.from_iterable(_parts(document, f"{kind}s"))
     }
@@ -49,31 +46,48 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
         for kind in ("header", "footer")
     )
     for root in (*heads, *bodies, *feet):
-        for table in root.iter(qn("w:tbl")):
+        for table in root.iter(f"{_W}tbl"):
             _fill_merged_cells(table)
+        for box in reversed([*root.iter(f"{_W}txbxContent")]):
+            next(box.iterancestors(f"{_W}p")).addnext(box)
         for element in root.iter("*"):
-            if note := notes.pop((element.tag, element.get(qn("w:id"))), ""):
-                element.tag, element.text = qn("w:t"), f" [{note}]"
-            elif element.tag == qn("w:pStyle") and element.get(qn("w:val")) in headings:
+            if note := notes.pop((element.tag, element.get(_ID)), ""):
+                element.tag, element.text = f"{_W}t", f" [{note}]"
+            elif element.tag == f"{_W}pStyle" and element.get(_VALUE) in headings:
                 heading = element.getparent().getparent()
                 heading.tag = "h1"
-                for line_end in heading.iter(qn("w:br")):
-                    line_end.tag, line_end.text = qn("w:t"), " "
+                for line_end in heading.iter(_BREAK):
+                    line_end.tag, line_end.text = f"{_W}t", " "
         add_xml(sections, root, _TABLES | _LINES | _TEXTS | _FORMATS)
+
+
+def _headings(styles: Iterator[etree._Element]) -> set[str]:
+    """Return the names of the styles of headings, and of all styles that are based on one."""
+    headings, based_on = [], defaultdict[str | None, list[str]](list)
+    for style in styles:
+        own = style.get(f"{_W}styleId")
+        name, base = (style.find(f"{_W}{each}") for each in ("name", "basedOn"))
+        if base is not None:
+            based_on[base.get(_VALUE)].append(own)
+        if name is not None and name.get(_VALUE, "").lower().startswith(("heading", "title")):
+            headings.append(own)
+    for heading in headings:  # it grows meanwhile
+        headings += based_on.pop(heading, ())
+    return set(headings)
 
 
 def _fill_merged_cells(table: etree._Element) -> None:
     """Copy the text of a cell that spans several rows into each of its rows."""
     above: dict[int, str] = {}
-    for row in table.iterchildren(qn("w:tr")):
+    for row in table.iterchildren(f"{_W}tr"):
         column = 0
-        for cell in row.iterchildren(qn("w:tc")):
+        for cell in row.iterchildren(f"{_W}tc"):
             merged, span = cell.find(_MERGED), cell.find(_SPAN)
-            if merged is not None and merged.get(qn("w:val")) != "restart":
-                etree.SubElement(cell, qn("w:t")).text = above.get(column)
+            if merged is not None and merged.get(_VALUE) != "restart":
+                etree.SubElement(cell, f"{_W}t").text = above.get(column)
             else:
                 above[column] = _text(cell)
-            column += 1 if span is None else int(span.get(qn("w:val"), 1))
+            column += 1 if span is None else int(span.get(_VALUE, 1))
 
 
 def _text(element: etree._Element) -> str:
@@ -88,9 +102,10 @@ def _parts(document: zipfile.ZipFile, kind: str) -> Iterator[etree._Element]:
     for name in document.namelist():
         folder, _, part = name.partition("/")
         if folder and part.endswith(".xml") and part[:-4].rstrip("0123456789") == kind:
-            root = xml_of(document.read(name).replace(_STRICT, _WORD))
+            root = xml_of(document.read(name))
             etree.strip_elements(root, *_LEFT_OUT, with_tail=False)
-            for mark in root.iter(*_SPACES, qn("w:noBreakHyphen")):
+            etree.strip_tags(root, *_WRAPPERS)
+            for mark in root.iter(*_SPACES, _HYPHEN):
                 mark.text = " " if mark.tag in _SPACES else "-"
             yield root
 

@@ -5,20 +5,21 @@ Each sheet is a section, and each row with text a line. A formula is read as its
 
 import io
 import sys
+import zipfile
 from datetime import datetime, time
 
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type] # openpyxl can do without it
 from openpyxl import load_workbook  # noqa: E402
 
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip  # noqa: E402
+from bot.parsing.html_text import transitional  # noqa: E402
 
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
-    open_zip(content, memory_mb)
-    left = _MAX_CELLS
-    book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
+    left, file = _MAX_CELLS, _readable(content, memory_mb)
+    book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     for sheet in book.worksheets:
         sections.begin(f"sheet {sheet.title}")
         sheet.reset_dimensions()  # what a sheet says about its size counts for nothing
@@ -29,11 +30,23 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
             sections.add_row(_shown(value) for value in row)
 
 
+def _readable(content: bytes, memory_mb: int) -> io.BytesIO:
+    """Return a spreadsheet that openpyxl can read: in a "strict" one it finds nothing."""
+    archive, written = open_zip(content, memory_mb), io.BytesIO()
+    links = archive.read("_rels/.rels")
+    if links == transitional(links):
+        return io.BytesIO(content)
+    with zipfile.ZipFile(written, "w") as usual:
+        for name in archive.namelist():
+            usual.writestr(name, transitional(archive.read(name)))
+    return written
+
+
 def _shown(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):  # with as many digits as Excel shows
+        return str(int(value)) if value.is_integer() else f"{value:.15g}"
     if isinstance(value, datetime):
         return str(value.date() if value.time() == time() else value)
     return str(value)

@@ -1,6 +1,7 @@
 """Small files of the formats that libraries write, and malicious ones."""
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 
@@ -60,6 +61,17 @@ def sheets() -> bytes:
     for row in (["Animal", "Tonnes"], [], ["Blue whale", 190.0], [None, True, 1.5]):
         sheet.append(row)
     return _saved(book.save)
+
+
+def strict(content: bytes) -> bytes:
+    """Return an Office file as Office saves it as "Strict Open XML"."""
+    with zipfile.ZipFile(io.BytesIO(content)) as usual:
+        parts = {name: usual.read(name) for name in usual.namelist()}
+    pattern, name = (
+        rb"http://schemas.openxmlformats.org/(\w+)/2006/",
+        rb"http://purl.oclc.org/ooxml/\1/",
+    )
+    return zipped({part: re.sub(pattern, name, xml) for part, xml in parts.items()})
 
 
 def zipped(members: Mapping[str, str | bytes], base: bytes = b"") -> bytes:

@@ -7,10 +7,12 @@ from bot.parsing.answers import Sections
 from bot.parsing.html_text import add_xml, xml_of
 from memory.documents import Section
 from tests.bot.features.documents.test_formats import read, reason
-from tests.bot.parsing.office import book, entities, sheets, slides, word, word_of, zipped
+from tests.bot.parsing.office import book, entities, sheets, slides, strict, word, word_of, zipped
 
 LIMITS = Limits()
 MB = 2**20
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 SHEET = "xl/worksheets/sheet1.xml"
 SHEET_XML = (
     '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
@@ -46,6 +48,51 @@ async def test_a_word_file_says_what_people_see_in_it() -> None:
     first, last = await read(content, "docx", LIMITS)
     assert first.text == "Acme Ltd\nRent is 950 a month.\nA box\nA field"
     assert last == Section("The end\nSigned. [By whom?]", "The end")
+
+
+async def test_word_headings_may_have_a_style_of_the_author_and_a_text_box() -> None:
+    """Before the fix, such a style was no heading, and a heading was cut at its box."""
+    text = "<w:r><w:t>{}</w:t></w:r>".format
+    box = f"<w:r><w:pict><w:txbxContent><w:p>{text('A box')}</w:p></w:txbxContent></w:pict></w:r>"
+    style = "<w:pPr><w:pStyle w:val='{}'/></w:pPr>".format
+    content = word_of(
+        f"<w:p>{style('Mine')}{text('The ')}{box}{text('sea')}</w:p><w:p>{text('Big')}</w:p>"
+    )
+    styles = "".join(
+        f"<w:style w:styleId='{own}'><w:name w:val='{name}'/><w:basedOn w:val='{base}'/></w:style>"
+        for own, name, base in (
+            *(("Mine", "Chapter", "Other"), ("Other", "My style", "H1")),
+            *(("H1", "heading 1", "Loop"), ("Loop", "Base", "H1")),
+        )
+    )
+    xml = f"<w:styles xmlns:w='{WORD}'>{styles}</w:styles>"
+    _, chapter = await read(zipped({"word/styles.xml": xml}, content), "docx", LIMITS)
+    assert chapter == Section("The sea\nA box\nBig\nSigned. [By whom?]", "The sea")
+
+
+async def test_merged_cells_of_a_word_file_are_found_in_fields_to_fill_in() -> None:
+    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
+    field = "<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>".format
+    above, below = cell("<w:vMerge w:val='restart'/>", "Mon"), cell("<w:vMerge/>", "")
+    second = f"<w:tr>{field(below)}{cell('', '10h')}</w:tr>"
+    rows = f"<w:tr>{above}{cell('', '9h')}</w:tr>{field(second)}"
+    (section,) = await read(word_of(f"<w:tbl>{rows}</w:tbl>"), "docx", LIMITS)
+    assert section.text.splitlines()[1:3] == ["Mon | 9h", "Mon | 10h"]
+
+
+FORMULA = f"<w:p><m:oMath xmlns:m='{MATH}'><m:r><m:t>x=1</m:t></m:r></m:oMath></w:p>"
+
+
+@pytest.mark.parametrize(
+    ("format_", "content"),
+    [("docx", word_of(FORMULA)), ("pptx", slides()), ("xlsx", sheets())],
+    ids=["docx", "pptx", "xlsx"],
+)
+async def test_a_file_that_office_saved_as_strict_is_read(format_: Format, content: bytes) -> None:
+    """Before the fix, a formula and every cell were left out, and slides were damaged."""
+    found = await read(content, format_, LIMITS)
+    assert await read(strict(content), format_, LIMITS) == found
+    assert format_ != "docx" or "x=1" in found[0].text
 
 
 def test_white_space_between_elements_of_xml_is_no_text() -> None:
@@ -164,9 +211,9 @@ async def test_a_zip_inside_a_file_is_not_opened() -> None:
 
 
 async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -> None:
-    one = SHEET_XML.format('<row r="2"><c r="B2"><v>7</v></c></row>')
+    one = SHEET_XML.format('<row r="2"><c r="B2"><v>0.30000000000000004</v></c></row>')
     content = zipped({SHEET: one}, sheets())
-    assert await read(content, "xlsx", LIMITS) == [Section("| 7", "sheet Animals")]
+    assert await read(content, "xlsx", LIMITS) == [Section("| 0.3", "sheet Animals")]
 
 
 @pytest.mark.parametrize("rows", [1_048_576, 50])
