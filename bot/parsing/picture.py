@@ -1,7 +1,8 @@
 """Reads a picture, in a process of its own: `picture.py PIXELS BYTES MB SECONDS`.
 
 A picture with more pixels or more bytes becomes a JPEG that has no more than that, without anything
-else of the file. Of any other only the header is read. It writes `{"width": …, "height": …}`, with
+else of the file; so does one that models would not see as people do. Of any other only the header
+is read. It writes `{"width": …, "height": …}`, with
 `"jpeg": "<base64>"` for a new one.
 """
 
@@ -13,6 +14,7 @@ from base64 import b64encode
 # Pillow would import these two later, when no file can be opened: WebP while it tries all its
 # formats, MPO for a JPEG with a second picture.
 from PIL import Image, ImageOps, MpoImagePlugin, WebPImagePlugin  # noqa: F401
+from PIL.ExifTags import Base
 
 from bot.parsing.answers import NotRead, answer
 
@@ -20,6 +22,7 @@ _FOR_MODELS = ("JPEG", "PNG", "WEBP", "GIF")
 _MAX_STATED_PIXELS = 50_000_000
 """Of a picture that is decoded. A JPEG of this size fits into the process, a PNG up to 24 million
 pixels; a larger one is refused when the memory is full."""
+_PLAIN_MODES = ("RGB", "L", "P", "1")
 _QUALITIES = (85, 60, 40)
 _MIN_PIXELS = 10_000
 
@@ -28,13 +31,22 @@ def _read(content: bytes, max_pixels: int, max_bytes: int) -> dict[str, object]:
     try:
         with Image.open(io.BytesIO(content), formats=_FOR_MODELS) as picture:
             pixels = picture.width * picture.height
-            if pixels <= max_pixels and len(content) <= max_bytes:
+            # If more pixels are taken than could be decoded, the file is passed on as it is.
+            is_small = pixels <= max_pixels and len(content) <= max_bytes
+            if is_small and (max_pixels > _MAX_STATED_PIXELS or _is_plain(picture)):
                 return {"width": picture.width, "height": picture.height}
             if pixels > _MAX_STATED_PIXELS:
                 raise NotRead("too_big")
             return small_jpeg(picture, max_pixels, max_bytes)
     except Image.DecompressionBombError:
         raise NotRead("too_big") from None
+
+
+def _is_plain(picture: Image.Image) -> bool:
+    """Tell whether a picture is upright, opaque, still, and has no colors for printing only."""
+    is_still = picture.format == "MPO" or not getattr(picture, "is_animated", False)
+    is_opaque = picture.mode in _PLAIN_MODES and not picture.has_transparency_data
+    return is_still and is_opaque and picture.getexif().get(Base.Orientation, 1) == 1
 
 
 def load_codecs() -> None:

@@ -27,19 +27,24 @@ def slow_pdf(pages: int = 300, operators: int = 12_000) -> bytes:
 
 
 def form() -> bytes:
-    """Return a PDF form with a path, a ticked box, an empty one, choices, a signature, a note."""
+    """Return a PDF form with a path, a ticked box, an empty one, choices, a signature, a note.
+
+    The last but one has its value from above, and a parent of the last one is its own parent.
+    """
     notes = (
         "/Subtype /Widget /FT /Tx /T (f1) /TU (Name) /V (/home/ann)",
         "/Subtype /Widget /FT /Btn /T (Married) /V /Yes",
         "/Subtype /Widget /FT /Btn /T (Retired) /V /Off",
         "/Subtype /Widget /FT /Ch /T (Speaks) /V [(de) (en)]",
         "/Subtype /Widget /FT /Sig /T (Signature) /V << /Type /Sig /Data 1 0 R >>",
+        "/Subtype /Widget /FT /Tx /T (kid) /Parent << /Parent << /TU (Town) /V (Graz) >> >>",
+        "/Subtype /Widget /T (loop) /Parent 3 0 R",
         "/Subtype /FreeText /Contents (Call me.)",
     )
     annotations = " ".join(f"<< /Type /Annot {each} /Rect [0 0 9 9] >>" for each in notes)
-    return pdf("Application").replace(
-        b"/Contents 5", f"/Annots [5 {annotations}] /Contents 5".encode()
-    )
+    own = f"/Annots [5 {annotations}] /Contents 5".encode()
+    looped = pdf("Application").replace(b"/BaseFont", b"/Parent 3 0 R /BaseFont")
+    return looped.replace(b"/Contents 5", own)
 
 
 def encrypted(content: bytes, password: str) -> bytes:

@@ -3,6 +3,7 @@
 import struct
 import zlib
 from io import BytesIO
+from typing import Any
 
 import pytest
 from PIL import ExifTags, Image
@@ -12,8 +13,13 @@ from bot.parsing.pictures import ANY_SIZE, MAX_SHOWN_BYTES, read_picture
 
 
 def drawn(width: int, height: int, kind: str) -> bytes:
-    file, picture = BytesIO(), Image.new("RGB", (width, height))
-    picture.save(file, kind, save_all=kind == "MPO", append_images=[picture])
+    picture = Image.new("RGB", (width, height))
+    return saved(picture, kind, save_all=kind == "MPO", append_images=[picture])
+
+
+def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
+    file = BytesIO()
+    picture.save(file, kind, **options)
     return file.getvalue()
 
 
@@ -30,9 +36,7 @@ def png_that_states(width: int, height: int, packed: bytes = bytes(4)) -> bytes:
 
 
 def noise(width: int, height: int) -> bytes:
-    file = BytesIO()
-    Image.effect_noise((width, height), 99).convert("RGB").save(file, "PNG")
-    return file.getvalue()
+    return saved(Image.effect_noise((width, height), 99).convert("RGB"), "PNG")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "MPO", "PNG", "WEBP", "GIF"])
@@ -63,20 +67,27 @@ async def test_no_picture_or_too_many_pixels_are_refused(content: bytes, why: st
         await read_picture(content)
 
 
-async def test_a_big_picture_is_made_smaller_upright_and_on_white() -> None:
-    file = BytesIO()
+@pytest.mark.parametrize(("width", "height"), [(30, 20), (3_000, 2_000)])
+async def test_a_picture_is_shown_upright_on_white_and_still(width: int, height: int) -> None:
+    """Before the fix, models saw a small picture as its file has it."""
     rotated = Image.Exif()
     rotated[ExifTags.Base.Orientation] = 6
-    Image.new("RGB", (3_000, 2_000), "blue").save(file, "JPEG", exif=rotated)
-    small = await read_picture(file.getvalue())
-    assert (small.mime_type, small.width, small.height) == ("image/jpeg", 1_154, 1_731)
+    blue, clear = Image.new("RGB", (width, height), "blue"), Image.new("RGBA", (width, height))
+    small = await read_picture(saved(blue, "JPEG", exif=rotated))
+    assert small.mime_type == "image/jpeg"
+    assert small.width < small.height
     with Image.open(BytesIO(small.content)) as shown:
-        assert shown.size == (1_154, 1_731)
+        assert shown.size == (small.width, small.height)
         assert not shown.getexif()
-    file = BytesIO()
-    Image.new("RGBA", (3_000, 1_000), (255, 0, 0, 0)).save(file, "PNG")
-    with Image.open(BytesIO((await read_picture(file.getvalue())).content)) as shown:
-        assert shown.getpixel((5, 5)) == (255, 255, 255)
+    for content, color in (
+        (saved(clear, "PNG"), (255, 255, 255)),
+        (saved(blue.convert("CMYK"), "JPEG"), (0, 0, 254)),
+        (saved(blue, "GIF", save_all=True, append_images=[clear.convert("RGB")]), (0, 0, 254)),
+    ):
+        picture = await read_picture(content)
+        with Image.open(BytesIO(picture.content)) as shown:
+            assert (shown.format, shown.mode) == ("JPEG", "RGB")
+            assert shown.getpixel((5, 5)) == color
 
 
 async def test_a_picture_of_many_bytes_becomes_one_of_few_whatever_its_size() -> None:
@@ -91,9 +102,8 @@ async def test_a_picture_of_many_bytes_becomes_one_of_few_whatever_its_size() ->
 
 
 async def test_sixteen_bits_of_gray_do_not_become_white() -> None:
-    file = BytesIO()
-    Image.new("I;16", (3_000, 2_000), 32_768).save(file, "PNG")
-    with Image.open(BytesIO((await read_picture(file.getvalue())).content)) as shown:
+    gray = saved(Image.new("I;16", (3_000, 2_000), 32_768), "PNG")
+    with Image.open(BytesIO((await read_picture(gray)).content)) as shown:
         assert shown.convert("L").getpixel((5, 5)) in range(120, 136)
 
 
