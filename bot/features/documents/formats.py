@@ -18,13 +18,16 @@ from memory.documents import Section
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _NAMED: dict[Format, tuple[str, ...]] = {
-    "text": (".txt", ".text", "text/plain"),
+    "text": (
+        *(".txt", ".text", ".log", ".json", ".xml", ".yaml", ".yml", ".srt"),
+        *("text/plain", "application/json", "application/xml"),
+    ),
     "markdown": (".md", ".markdown", "text/markdown", "text/x-markdown"),
     "pdf": (".pdf", "application/pdf"),
     "docx": (".docx", f"{_OFFICE}.wordprocessingml.document"),
     "pptx": (".pptx", f"{_OFFICE}.presentationml.presentation"),
     "xlsx": (".xlsx", f"{_OFFICE}.spreadsheetml.sheet"),
-    "csv": (".csv", "text/csv", "text/comma-separated-values"),
+    "csv": (".csv", ".tsv", "text/tab-separated-values", "text/csv", "text/comma-separated-values"),
     "html": (".html", ".htm", ".xhtml", "text/html", "application/xhtml+xml"),
     "epub": (".epub", "application/epub+zip"),
 }
@@ -84,6 +87,8 @@ def format_of(name: str, mime_type: str) -> Format:
     """Return the format that a file claims to have; raise `NotRead`."""
     type_ = mime_type.partition(";")[0].strip().lower()
     declared = _FORMATS.get(type_) if "/" in type_ else None  # a sender may claim the type ".pdf"
+    if declared is None and type_.startswith("text/") and type_ != "text/rtf":
+        declared = "text"  # such as code, or dates of a calendar
     by_name = _FORMATS.get(PurePath(name).suffix.lower())
     # Markdown is often declared as plain text, or with no type at all.
     found = by_name if declared in (None, "text") and by_name else declared

@@ -59,8 +59,8 @@ def _filled_in(page: PageObject) -> Iterator[str]:
                 if note["/Subtype"] in ("/FreeText", "/Text"):
                     yield str(note.get("/Contents", "")).strip()
                 elif note["/Subtype"] == "/Widget":
-                    if value := ", ".join(_values(_of_field(note, "/V"))):
-                        yield f"{_of_field(note, '/TU', '/T')}: {value}"
+                    value = ", ".join(_values(_of_field(note, "/V")))
+                    yield value and f"{_of_field(note, '/TU', '/T')}: {value}"
 
 
 def _of_field(field: Any, *names: str) -> Any:

@@ -43,7 +43,11 @@ async def reason(content: bytes, format_: Format, limits: Limits = LIMITS) -> st
         ("a", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
         ("list.csv", "text/plain", "csv"),
         ("list.csv", "text/comma-separated-values", "csv"),
+        ("list.tsv", "", "csv"),
         ("page.htm", "text/html", "html"),
+        ("a.py", "text/x-python", "text"),
+        ("data.json", "application/json", "text"),
+        ("server.log", "application/octet-stream", "text"),
         ("novel.epub", "application/epub+zip", "epub"),
     ],
 )
@@ -53,7 +57,13 @@ def test_the_type_or_the_name_decides_the_format(name: str, mime_type: str, expe
 
 @pytest.mark.parametrize(
     ("name", "mime_type"),
-    [("a.zip", "application/zip"), ("a.exe", ""), ("file", "image/png"), ("a.exe", ".pdf")],
+    [
+        ("a.zip", "application/zip"),
+        ("a.exe", ""),
+        ("file", "image/png"),
+        ("a.exe", ".pdf"),
+        ("a", "text/rtf"),
+    ],
 )
 def test_a_file_of_another_type_is_refused(name: str, mime_type: str) -> None:
     with pytest.raises(NotRead, match="type"):
