@@ -102,7 +102,7 @@ class UsedMemories:
                 continue
             if fact.said_at > reading.answer.sent_at and not fact.replaced:
                 continue  # the person's scope expired since, and ids were given again
-            seqs = [source.seq for source in fact.sources if source.tag == reading.here.scope.tag]
+            seqs = reading.here.seqs_of(fact.sources)
             source = reading.messages.get(max(seqs, default=0))
             key = "why.fact" if reading.here.scope.is_private else "why.fact_group"
             code, text_and_time = f"f{shown(scope, fact).id}", (fact.text, fact.said_at)

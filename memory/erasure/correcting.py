@@ -57,7 +57,7 @@ class Correcting:
             fact = facts.record(stored_id)
             if not isinstance(fact, Fact):
                 return None
-            seqs = _by_conversation(fact).get(conversation, ())
+            seqs = (await self._resting_on(fact)).get(conversation, ())
             chain = facts_behind(facts, fact)
             if gone is None or gone.chain != chain:  # else it goes on where it was refused
                 gone = _LostWords(conversation, place, chain)
@@ -67,7 +67,7 @@ class Correcting:
         await self.scopes.update(place, decide)
         if gone:
             await self._take_back(gone)
-        return tuple(seqs)
+        return tuple(seq for seq in seqs if seq > 0)
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
         """Give a fact these words of a person; return False if there is no such fact.
@@ -109,7 +109,7 @@ class Correcting:
             return False
         if gone:
             await self._take_back(gone)
-        seqs = _by_conversation(edited)
+        seqs = await self._resting_on(edited)
         for scope in {conversation, *seqs}:
             await self._drop_summaries(scope, seqs.get(scope, ()), lost)
         return True
@@ -194,9 +194,25 @@ class Correcting:
             else:
                 await self.scopes.update(scope, partial(gone.hiding, store))
                 gone.found.pop(scope)
-        for conversation, seqs in _by_conversation(*gone.chain).items():
+        for conversation, seqs in (await self._resting_on(*gone.chain)).items():
             await WorkItems(store).drop_unasked(conversation, seqs)
         return here
+
+    async def _resting_on(self, *facts: Fact) -> dict[Scope, list[int]]:
+        """Return by conversation the sequences of the messages that facts rest on.
+
+        If the conversation has expired since, it is the negative one, that of no message.
+        """
+        found: dict[Scope, list[int]] = {}
+        for scope in _conversations(*facts):
+            [generation] = await self.scopes.store.read_meta(scope, "generation")
+            found[scope] = [
+                source.seq if source.is_of(scope.tag, int(generation or 0)) else -source.seq
+                for fact in facts
+                for source in fact.sources
+                if source.tag == scope.tag
+            ]
+        return found
 
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
         """Keep messages and their answers, but do not let recall find them; or let it again.
@@ -240,8 +256,8 @@ class _LostWords:
         self, asked_in: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
     ) -> None:
         self.place, self.chain = place, chain
-        self._sources = _by_conversation(chain[0])
         wordings = wordings_of(chain, time())
+        self._sources = [source for each in wordings for source in each.sources]
         self._languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
         sign = -1 if place.is_private else 1  # as `place_of` reads it
         self._terms = {
@@ -250,8 +266,8 @@ class _LostWords:
         self._stays = content_terms(instead, self._languages)
         # For each conversation, the sequence up to which nothing needs to be looked at. All is read
         # where this was asked for, and elsewhere what was said since a source of one of the facts.
-        before = {scope: min(seqs) - 1 for scope, seqs in _by_conversation(*wordings).items()}
-        self.read_until = before | {asked_in: 0}
+        before = dict.fromkeys(_conversations(*wordings))
+        self.read_until: dict[Scope, int | None] = before | {asked_in: 0}
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
@@ -259,9 +275,13 @@ class _LostWords:
 
         All get the first source as their reason, so that one button brings them back.
         """
-        sources = self._sources.get(here.scope, ())
+        sources = here.seqs_of(self.chain[0].sources)
         log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])
         question, exchanges, seq = "", set[int](), self.read_until[here.scope]
+        if seq is None:
+            known = [each for each in self._sources if each.tag == here.scope.tag]
+            own = here.seqs_of(known)
+            seq = min(own) - 1 if len(own) == len(known) else 0
         async for entry, fields in stream_entries(store.client, log, f"({seq}-0"):
             message = message_of(seq := seq_of(entry), fields)
             if seq in sources:
@@ -308,11 +328,8 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
     return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])
 
 
-def _by_conversation(*facts: Fact | Wording) -> dict[Scope, list[int]]:
-    found: dict[Scope, list[int]] = {}
-    for source in (each for fact in facts for each in fact.sources):
-        found.setdefault(Scope(source.tag), []).append(source.seq)
-    return found
+def _conversations(*facts: Fact | Wording) -> list[Scope]:
+    return [*dict.fromkeys(Scope(source.tag) for fact in facts for source in fact.sources)]
 
 
 def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:

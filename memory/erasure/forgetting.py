@@ -199,8 +199,8 @@ class Forgetting:
         async def decide(here: ScopeMemory) -> Revision:
             nonlocal erased
             said = await self._newest(conversation)
-            if find:
-                erased = Erased(conversation.tag, {*seqs, *await find()})
+            gone = {*seqs, *await find()} if find else seqs
+            erased = Erased(conversation.tag, gone, generation=here.generation)
             return replace(without(here, erased), messages=sorted(erased.seqs), said=said)
 
         scope = conversation.facts_scope
@@ -276,7 +276,8 @@ class Forgetting:
         This also refuses a learner that has read the messages and is about to write.
         """
         scope = conversation.facts_scope
-        erased = Erased(conversation.tag, seqs)
+        [generation] = await self.store.read_meta(conversation, "generation")
+        erased = Erased(conversation.tag, seqs, generation=int(generation or 0))
 
         def decide(facts: ScopeMemory) -> Revision:
             left = without(facts, erased)

@@ -102,9 +102,8 @@ def with_facts(
     by_id = {fact.id: fact for fact in known_facts(facts, here)}
     resting: dict[int, list[Fact]] = {}
     for fact in by_id.values():
-        for source in fact.sources:
-            if source.tag == here.scope.tag:
-                resting.setdefault(source.seq, []).append(fact)
+        for seq in here.seqs_of(fact.sources):
+            resting.setdefault(seq, []).append(fact)
     results = []
     for result in found:
         own = {each.seq: resting[each.seq] for each in result.messages if each.seq in resting}

@@ -233,7 +233,7 @@ class ChatHistory:
         """Return the newest `k` messages that facts of a kind rest on; not off the record."""
         facts = known_facts(await self._facts(), self._here)
         sources = (each for fact in await of_kind(facts, kind) for each in fact.sources)
-        seqs = {each.seq for each in sources if each.tag == self.conversation.tag}
+        seqs = {*self._here.seqs_of(sources)}
         await self.fill()
         stream = self._stream
         allowed = self._allowed(stream, (), search_filter)

@@ -4,7 +4,7 @@ It lists and searches records. `Scopes` reads and writes the store.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -20,6 +20,7 @@ from memory.scopes.fields import (
     name_of,
 )
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
+from memory.scopes.sources import Source
 from memory.scopes.stream import EmbeddedStream, MessageStream
 from memory.scopes.writes import ToolWrite
 from memory.search.embeddings import Vectors, index_class
@@ -110,6 +111,10 @@ class ScopeMemory(EmbeddedStream):
     def source_epoch(self) -> int:
         """What a `Source` names: it grows even if the conversation starts over."""
         return self.generation + int(self.version[0] or 0)
+
+    def seqs_of(self, sources: Iterable[Source]) -> list[int]:
+        """Return the sequences of the sources that are messages of this conversation."""
+        return [each.seq for each in sources if each.is_of(self.scope.tag, self.generation)]
 
     @property
     def facts(self) -> list[Fact]:

@@ -27,6 +27,14 @@ class Source:
     # The fact as it was learned from there, "" if that is the text of the fact.
     said: str = field(default="", compare=False)
 
+    def is_of(self, tag: str, generation: int) -> bool:
+        """Return whether this is a message of the conversation `tag` as it is now.
+
+        `generation` says when it began (`ScopeMemory.generation`). After it has expired it counts
+        its messages from 1 again, so an older source has the number of another message.
+        """
+        return self.tag == tag and (not self.epoch or self.epoch >= generation)
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -51,6 +59,7 @@ class Erased:
     sender_id: int = 0  # a person whose messages go, ...
     until: float = 0  # ... and the documents that they sent until then (Unix seconds)
     fields: Collection[str] = ()  # names of the fields of the scope that go
+    generation: int = 0  # of the conversation `tag` whose messages go
     is_here: bool = True  # false for a scope that is not the conversation's own
 
     def takes_any_of(self, first: int, last: int) -> bool:
@@ -63,8 +72,9 @@ class Erased:
         """Return whether a source is erased; it may be in any conversation."""
         if self.sender_id and source.sender_id == self.sender_id:
             return True
-        is_erased = source.seq in self.seqs or source.epoch < self.epoch
-        return source.tag == self.tag and is_erased
+        if source.tag == self.tag and source.epoch < self.epoch:
+            return True
+        return source.seq in self.seqs and source.is_of(self.tag, self.generation)
 
     def sources_left(self, sources: Iterable[Source]) -> tuple[Source, ...]:
         """Return the sources that stay."""

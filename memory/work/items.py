@@ -117,7 +117,10 @@ class WorkItems:
             raise NotWritten(facts.scope.tag)
 
     async def drop_unasked(self, conversation: Scope, seqs: Collection[int]) -> None:
-        """Erase the items that follow from facts which rest on these messages."""
+        """Erase the items that follow from facts which rest on these messages.
+
+        A negative sequence is that of a message which has expired.
+        """
         stored = await self._store.client.call("HGETALL", self._key(conversation))
         for id_, value in stored.items():
             is_meant = int(value.split(b"|", 2)[1]) in seqs

@@ -134,6 +134,6 @@ def _false_claim(here: ScopeMemory, facts: ScopeMemory) -> Message | None:
     if not new:
         return None
     sources = (source for fact in known_facts(facts, here) for source in fact.sources)
-    kept = {source.seq for source in sources if source.tag == here.scope.tag}
+    kept = {*here.seqs_of(sources)}
     exchanges = {each.exchange for each in here.messages.messages if each.seq in kept}
     return next((each for each in reversed(new) if each.exchange not in exchanges), None)

@@ -202,7 +202,7 @@ class MemoryEntries:
                     text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
                     day = self.sentences.day(language, fact.said_at)
                     id_ = shown(each.scope, fact).id
-                    seqs = [source.seq for source in fact.sources if source.tag == here.scope.tag]
+                    seqs = here.seqs_of(fact.sources)
                     pin = {UNPIN: "buttons.unpin"} if fact.is_pinned else {PIN: "buttons.pin"}
                     label = "buttons.everywhere" if is_topic else "buttons.only_topic"
                     move = {MOVE: label} if is_movable(here, each, fact) else {}

@@ -99,13 +99,14 @@ async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(
     memory: Memory,
 ) -> None:
     """An operator may have deleted it, or Redis may have evicted it."""
-    for number in (1, 2):
-        turn = await turn_of(memory, number)
-        await memory.client.call("DEL", memory.keys.scope(HERE).meta)
-        await close(memory, turn)
-        await learn(memory, f"fact {number}")
-        for scope in (HERE, PERSON):
-            await memory.client.call("DEL", memory.keys.scope(scope).meta)
+    metas = [memory.keys.scope(scope).meta for scope in (HERE, PERSON)]
+    await exchange(memory, 1)
+    await learn(memory, "fact 1")
+    turn = await turn_of(memory, 2)
+    await memory.client.pipeline([("DEL", meta) for meta in metas])
+    await close(memory, turn)
+    await learn(memory, "fact 2")
+    await memory.client.pipeline([("DEL", meta) for meta in metas])
     committed = await exchange(memory, 3)
     await learn(memory, "fact 3")
     assert (committed.exchange, committed.first_seq) == (3, 5)
