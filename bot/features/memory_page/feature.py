@@ -58,6 +58,7 @@ class MemoryList:
     settings: "MemorySettings"
     access: Access
     verb: str = "mem"
+    update_id: int = 0  # of the button press
 
     @property
     def paged(self) -> PagedList:
@@ -86,7 +87,8 @@ class MemoryList:
             word, _, rest = rest.removeprefix(_FOUND).rpartition(":")
             return await self._found(word).press(pressed, conversation, rest)
         if not rest.startswith(EDIT):
-            return await self.paged.press(pressed, conversation, rest)
+            paged = replace(self, update_id=pressed.update_id).paged
+            return await paged.press(pressed, conversation, rest)
         code, _, page = rest.removeprefix(EDIT).partition(".")
         shown = await self.paged.press(pressed, conversation, f"{PAGE}.{page}")
         await self.check(pressed, conversation, code)
@@ -112,7 +114,7 @@ class MemoryList:
     async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
         """Delete a memory, pin it, or move it; or change a setting."""
         if action == SWITCH and code in self.settings.codes:
-            return ListChange(await self.settings.change(conversation, code, 0))
+            return ListChange(await self.settings.change(conversation, code, self.update_id))
         if action in (MOVE, PIN, UNPIN):
             await self.access.check_on_record(conversation)
             return await self._change_fact(conversation, action, fact_id(code))
@@ -170,10 +172,12 @@ class MemorySettings:
         """Change one of the settings `codes`; return the key of what to say about it."""
         key = f"memory.mode_{to}"
         match to:
-            case "off" | "on":
-                switch = self.memory.switch.turn_off if to == "off" else self.memory.switch.turn_on
-                await switch(conversation)
-                key = "memory.is_off" if to == "off" else "memory.turned_on"
+            case "off":
+                await self.memory.switch.turn_off(conversation)
+                key = "memory.is_off"
+            case "on":
+                await self.memory.switch.turn_on(conversation, update_id)
+                key = "memory.turned_on"
             case "quiet" | "hide marks" | "show marks":
                 is_quiet = await self._set_quiet(conversation, to, update_id)
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"
