@@ -5,7 +5,7 @@ them and learning does not read them any more. Otherwise the old words would com
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from time import time
 
@@ -230,7 +230,7 @@ class Correcting:
             if fields[b"x"] == entries[0][1][b"x"]
         ]
 
-        def decide(here: ScopeMemory) -> Write | None:
+        async def decide(here: ScopeMemory) -> Write | None:
             if hidden:
                 entries = [Hidden(seq) for seq in exchanges if seq not in here.hidden.get(seq, ())]
             else:
@@ -239,6 +239,9 @@ class Correcting:
                     for seq, reasons in here.hidden.items()
                     for reason in reasons & {*seqs, *exchanges}
                 ]
+            # First, because after a crash it is repeated. If Redis is full, the write fails, too.
+            erasure, noted = int(here.version[1] or 0), map(astuple, entries)
+            await self.scopes.store.journal.note_parts(conversation, erasure, ((), (), ()), noted)
             return Write(entries) if entries else None
 
         if exchanges:

@@ -8,7 +8,7 @@ import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, tzinfo
 from functools import partial
 from hashlib import sha1
@@ -18,7 +18,7 @@ from time import time
 import orjson
 
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values
-from memory.scopes.entries import written
+from memory.scopes.entries import Hidden, written
 from memory.scopes.fields import Field
 from memory.scopes.log import Cursor, Delta, StreamDelta, page_after, stored_fields, version_of
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
@@ -391,7 +391,8 @@ class Scopes:
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision erases; return false if Redis is full."""
-        scope, after = scope_memory.scope, int(scope_memory.version[1] or 0) + 1
+        scope, erasure = scope_memory.scope, int(scope_memory.version[1] or 0)
         rewritten = [revision.rewritten.seq] if revision.rewritten else []
         taken = [*revision.messages, *rewritten], revision.records, revision.removed
-        return await self.store.journal.note_parts(scope, after, taken)
+        hidden = [astuple(each) for each in revision.added if isinstance(each, Hidden)]
+        return await self.store.journal.note_parts(scope, erasure, taken, hidden)

@@ -6,6 +6,7 @@ without messages (`ttl_s`), because a backup that is older restores no conversat
 """
 
 import hmac
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from hashlib import sha256
 from secrets import token_hex
@@ -30,20 +31,29 @@ class ErasureJournal:
         scope: Scope,
         erasure: int,
         parts: tuple[Collection[int], Collection[int], Collection[str]],
+        hidden: Iterable[tuple[int, bool, int]] = (),
     ) -> bool:
-        """Note parts of a scope that are about to go; `erasure` is its version afterwards.
+        """Note parts of a scope that are about to go; `erasure` is its version now.
 
-        The parts are messages, records and names of fields. Return false if Redis is full; then
-        note it again when the erasure has freed memory.
+        The parts are messages, records and names of fields. `hidden` has messages that are about to
+        be hidden, or to be shown again (false), each with the reason. Return false if Redis is
+        full; then note it again when the erasure has freed memory.
         """
         messages, records, fields = parts
-        if not any(parts):
+        changed = defaultdict[str, set[int]](set)
+        for seq, is_hidden, because in hidden:
+            changed[f"{'h' if is_hidden else 's'}|{erasure}|{because}"].add(seq)
+        if not (changed or any(parts)):
             return True
         secret = await self._secret()
-        names = ",".join(sorted(hash_of(secret, f"{scope.tag} {each}")[:16] for each in fields))
-        what = (f"e|{erasure}", _ranges(messages), _ranges(records), names)
+        notes = [f"{kind}|{_ranges(seqs)}" for kind, seqs in changed.items()]
+        if any(parts):
+            names = sorted(hash_of(secret, f"{scope.tag} {each}")[:16] for each in fields)
+            what = f"e|{erasure + 1}", _ranges(messages), _ranges(records), ",".join(names)
+            notes.append("|".join(what))
         try:
-            await self._note(hash_of(secret, scope.tag), "|".join(what))
+            for note in notes:
+                await self._note(hash_of(secret, scope.tag), note)
         except StoreFull:
             return False
         return True

@@ -6,6 +6,7 @@ Nothing is read or written here. The rules are those by which an erasure itself 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from bot.features.backup.erasures import ErasedParts, Erasures
 from bot.features.backup.saving import STREAMS, Row, StoredScope
@@ -43,7 +44,7 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
             left = _without_messages(left, set(erased.seqs))
     gone = {name for name in left.learned if erasures.is_taken(scope, name.decode(), taken)}
     learned = {name: value for name, value in left.learned.items() if name not in gone}
-    left = _without_records(left, taken.records)
+    left = _with_hidden(_without_records(left, taken.records), taken)
     left = replace(left, learned=learned, work=_work(left, taken, erasures, now))
     if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
         mark = Watermark(STATE_LEARNER, max(0, int(stored.meta.get(b"next_seq", 0)) - tail))
@@ -149,6 +150,19 @@ def _without_messages(stored: StoredScope, seqs: set[int]) -> StoredScope:
 def _without_records(stored: StoredScope, ids: set[int]) -> StoredScope:
     records, vectors = _rows(stored.records, ids), _rows(stored.record_vectors, ids)
     return replace(stored, records=records, record_vectors=vectors)
+
+
+def _with_hidden(stored: StoredScope, taken: ErasedParts) -> StoredScope:
+    """Take out of recall again what was taken out of it, in the order of then."""
+    said = {seq for seq, _ in stored.log}
+    since = sorted(taken.hidden, key=itemgetter(0))
+    entries = [written(each) for _, each in since if each.seq in said]
+    if not entries:
+        return stored
+    first = int(stored.meta.get(b"next_record", 0)) + 1
+    added = [(first + at, {b"k": kind.encode(), b"j": j}) for at, (kind, j) in enumerate(entries)]
+    numbered = {**stored.meta, b"next_record": b"%d" % (first + len(added) - 1)}
+    return replace(stored, meta=numbered, records=[*stored.records, *added])
 
 
 def _rows(rows: Sequence[Row], gone: set[int]) -> list[Row]:

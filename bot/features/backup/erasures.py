@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from secrets import token_hex
 
+from memory.scopes.entries import Hidden
 from memory.store.journal import CURRENT, hash_of, person_name
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -19,7 +20,8 @@ _NUMBER_MARGIN_S = 86_400
 """Numbers are used again only after a store was lost, so clocks may differ by this much."""
 
 _ENTRY = re.compile(
-    r"\A(?:c\|\d{1,15}\|\d{1,15}|e\|\d{1,15}\|[\d,-]*\|[\d,-]*\|[\da-f,]*|p\|\d{1,12}\.\d+|x\|[^|]+)\Z",
+    r"\A(?:c\|\d{1,15}\|\d{1,15}|e\|\d{1,15}\|[\d,-]*\|[\d,-]*\|[\da-f,]*|p\|\d{1,12}\.\d+|x\|[^|]+"
+    r"|[hs]\|\d{1,15}\|-?\d{1,15}\|[\d,-]+)\Z",
     re.ASCII,
 )
 """What an entry says of a hashed id, as `memory.store.journal` writes it."""
@@ -35,6 +37,8 @@ class ErasedParts:
     records: set[int] = field(default_factory=set)  # numbers
     fields: set[str] = field(default_factory=set)  # hashed names
     work: set[str] = field(default_factory=set)  # ids
+    # Messages that were hidden, or shown again, each with the time (Unix seconds).
+    hidden: list[tuple[float, Hidden]] = field(default_factory=list)
     epoch: int = 0  # the lowest one (`ScopeMemory.source_epoch`) of which facts elsewhere may stay
     is_cleared: bool = False  # all of it is gone
 
@@ -68,7 +72,7 @@ class Erasures:
     def is_known(self) -> bool:
         """Return whether this version knows the kind of each entry; a newer one may have more."""
         kinds = {entry.partition("|")[2].partition("|")[0] for entry in self.entries}
-        return kinds <= {*"cepx", ""}
+        return kinds <= {*"cehpsx", ""}
 
     def is_sound(self) -> bool:
         """Return whether all of it can be read here, and takes little memory to read."""
@@ -81,7 +85,7 @@ class Erasures:
                 if not _ENTRY.match(what):
                     return False
                 kind, *parts = what.split("|")
-                for ranges in parts[1:3] if kind == "e" else ():
+                for ranges in {"e": parts[1:3], "h": parts[2:], "s": parts[2:]}.get(kind, ()):
                     counts[hashed] += sum(max(0, each.stop - each.start) for each in _spans(ranges))
         except ValueError:
             return False
@@ -104,6 +108,11 @@ class Erasures:
                     taken.messages |= _numbers(lists[0])
                     taken.records |= _numbers(lists[1])
                     taken.fields |= set(filter(None, lists[2].split(",")))
+                case ["h" | "s" as kind, then, because, seqs] if is_of_then and erasure <= int(
+                    then
+                ):
+                    all_of_it = (Hidden(seq, kind == "h", int(because)) for seq in _numbers(seqs))
+                    taken.hidden += [(at, each) for each in all_of_it]
         return taken
 
     def forgotten_until(self, person: int, read_at: float) -> float:

@@ -169,6 +169,27 @@ async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
     assert await exported(memory, HERE, GROUP) == expected
 
 
+@pytest.mark.parametrize("is_wanted_again", [False, True])
+async def test_messages_that_were_hidden_after_a_backup_are_not_recalled(
+    memory: Memory, empty: Memory, file: Path, *, is_wanted_again: bool
+) -> None:
+    await remember_much(memory)
+    await say(memory, f"A {CANARY} is no cat")
+    await save(memory, file)
+    await memory.correcting.delete_fact(HERE, 2)
+    if is_wanted_again:
+        await save(memory, file)
+        await memory.correcting.hide(HERE, [3], hidden=False)
+    else:
+        await memory.correcting.hide(HERE, [7])
+    await restore(empty, file, await later_journal(memory, file))
+    restored = await empty.scopes.read(HERE)
+    assert restored.hidden.keys() == (set() if is_wanted_again else {3, 4, 7, 8})
+    assert restored.hidden == (await memory.scopes.read(HERE)).hidden
+    await empty.correcting.hide(HERE, [3, 7], hidden=False)
+    assert (await empty.scopes.read(HERE)).hidden.keys() == set()
+
+
 async def test_a_conversation_with_messages_is_left_alone(
     memory: Memory, empty: Memory, file: Path
 ) -> None:
