@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from time import monotonic, time
 
 import structlog
@@ -162,7 +162,6 @@ _UNITS = {
     "image": (DRAWN, 1),
 }
 """What is counted for a unit, and how much of it the price is for."""
-_SHOWN = Decimal("0.0001")
 
 
 class Prices:
@@ -201,11 +200,6 @@ class Prices:
         counted, _ = _UNITS.get(price.unit if price else "", ("", 0))
         is_use = source.kind == counted if counted else source.kind not in (HEARD, SPOKEN, DRAWN)
         return price if is_use else None
-
-
-def shown(amount: Decimal) -> str:
-    """Return an amount as text, rounded to four decimals."""
-    return f"{amount.quantize(_SHOWN, ROUND_HALF_UP)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,8 @@ class OperatorNotices:
 def figures(fill_level: FillLevel) -> dict[str, float]:
     """Return the values in sentences about the capacity of Redis."""
     return {
-        "used_mb": round(fill_level.used / 2**20, 1),
-        "limit_mb": round(fill_level.limit / 2**20, 1),
+        "used_mb": fill_level.used / 2**20,
+        "limit_mb": fill_level.limit / 2**20,
         "percent": round(100 * fill_level.share),
     }
 

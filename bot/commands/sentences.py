@@ -34,7 +34,7 @@ class Sentences:
     def moment(self, language: str, at: float) -> str:
         """Return date and time of day (UTC) of a time in Unix seconds; "-" for 0, never."""
         time_of_day = datetime.fromtimestamp(at, UTC).strftime("%H:%M UTC")
-        return f"{self.day(language, at)}, {time_of_day}" if at else "-"
+        return self.joined(language, (self.day(language, at), time_of_day)) if at else "-"
 
     def local(self, language: str, at: float, zone: str) -> dict[str, object]:
         """Return date and time in a person's zone (`when`), and the moment itself (`unix`).
@@ -44,8 +44,9 @@ class Sentences:
         moment = datetime.fromtimestamp(at, ZoneInfo(zone) if zone else self._zone)
         offset = moment.utcoffset() or timedelta()
         day = self.day(language, at + offset.total_seconds())
+        time_of_day = f"{moment:%H:%M}" if zone else f"{moment:%H:%M} ({self._zone})"
         return {
-            "when": f"{day}, {moment:%H:%M}" + ("" if zone else f" ({self._zone})"),
+            "when": self.joined(language, (day, time_of_day)),
             "unix": int(at),
         }
 

@@ -8,6 +8,7 @@ import string
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -69,14 +70,15 @@ class Catalogue:
         """Return the sentence `table.name`; English for a language without a file.
 
         `de-AT` finds German. Values are shown literally, on one line, whatever characters they
-        have. If it has several forms, the number `count` chooses one. Raise `KeyError` for an
-        unknown key or a missing value.
+        have; fractions with the decimal point or comma of the language. If it has several forms,
+        the number `count` chooses one. Raise `KeyError` for an unknown key or a missing value.
         """
         language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._of(language if language in self._files else _DEFAULT)
         form = _form(sentences[key], values.get("count"))
-        shown = {name: " ".join(str(value).split()) for name, value in values.items()}
-        return form.format_map({name: each.translate(_NO_MARKUP) for name, each in shown.items()})
+        point = sentences.get("lists.decimal_point", ".")
+        shown = {name: _literal(value, point) for name, value in values.items()}
+        return form.format_map(shown)
 
     def _of(self, language: str) -> dict[str, str]:
         """Return the sentences of a language that has a file; those that it lacks in English."""
@@ -105,6 +107,15 @@ def _read(file: Path) -> dict[str, str]:
         for table, sentences in tomllib.loads(file.read_text(encoding="utf-8")).items()
         for name, sentence in sentences.items()
     }
+
+
+def _literal(value: object, decimal_point: str) -> str:
+    """Return a value as Markdown without markup, on one line; money is a `Decimal`."""
+    text = str(value)
+    if isinstance(value, float | Decimal):
+        text = f"{value:.4f}" if isinstance(value, Decimal) else f"{round(value, 1):.10g}"
+        text = text.replace(".", decimal_point)
+    return " ".join(text.split()).translate(_NO_MARKUP)
 
 
 def _form(sentence: str, count: object) -> str:

@@ -31,7 +31,7 @@ from pydantic import BaseModel, Field
 
 from bot.agent.agent import MessageRefused
 from bot.assistant import assistant_of, behaviors_of
-from bot.costs import Prices, shown
+from bot.costs import Prices
 from bot.features import all_settings, open_features
 from bot.model.call import CallReport
 from bot.model.model_errors import ModelError
@@ -161,7 +161,7 @@ class Bill:
     def row(self, prices: Prices) -> dict[str, object]:
         total = sum(self.sums.values(), Tokens())
         read = total.fresh + total.cached
-        return {"read": read, "written": total.output, "cost": shown(prices.cost(self.sums))}
+        return {"read": read, "written": total.output, "cost": f"{prices.cost(self.sums):.4f}"}
 
 
 def announced(conversations: Sequence[Conversation], settings: Settings, judge: str) -> Bill:

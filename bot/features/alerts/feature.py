@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from bot.commands.notices import OperatorNotices
-from bot.costs import Budget, shown
+from bot.costs import Budget
 from bot.feature import Feature, Services
 from bot.model.model_errors import ModelRefused, account_fault, setting_to_check
 from bot.model.resilience import ModelCondition
@@ -150,7 +150,7 @@ class BudgetWatch:
         keys = [self._memory.keys.usage(month, f"reported:{percent}") for percent in passed]
         if keys and not await self._is_told(keys[0]) and await self._telling.hold():
             try:
-                values = {"spent": shown(spent), "budget": shown(budget.amount)}
+                values = {"spent": spent, "budget": budget.amount}
                 if not await self._is_told(keys[0]) and await self._notices.say(
                     "notices.budget", {"percent": passed[0], **values}
                 ):

@@ -57,7 +57,7 @@ class StatsCommands:
             conversations=stats.conversations,
             active_day=stats.active_last_day,
             waiting=max(0, stats.wake_ups - 1),  # the other one is that of this command
-            redis_mb=round(stats.redis_bytes / 2**20, 1),
+            redis_mb=stats.redis_bytes / 2**20,
             uptime=f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min",
             **figures(fill_level),
         )

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from time import time
 
 from bot.commands.bot_command import Answer, BotCommand
-from bot.costs import shown
 from bot.feature import Feature, Services
 from bot.reply.parts import Parts
 from bot.reply.render import render
@@ -89,7 +88,7 @@ class UsageCommand:
         if amount := self._budget.amount:
             spent = self._budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
-            values = {"spent": shown(spent), "budget": shown(amount), "percent": percent}
+            values = {"spent": spent, "budget": amount, "percent": percent}
             yield self._text(language, "usage.budget", **values)
         if self._budget.prices and (missing := self._budget.prices.missing(month.sums)):
             yield self._text(language, "usage.no_price", models=", ".join(missing))
@@ -123,22 +122,24 @@ class UsageCommand:
         )
         if not self._budget.prices:
             return text
-        cost = shown(self._budget.prices.cost(sums))
+        cost = self._budget.prices.cost(sums)
         return f"{text}\n{self._text(language, 'usage.cost', cost=cost)}"
 
     def _line(self, language: str, name: str, sums: BySource) -> str:
         total = together(sums).total
         if not self._budget.prices:
             return self._text(language, "usage.line", name=name, total=total)
-        cost = shown(self._budget.prices.cost(sums))
+        cost = self._budget.prices.cost(sums)
         return self._text(language, "usage.line_with_cost", name=name, total=total, cost=cost)
 
     def _shares(self, language: str, sums: BySource) -> Iterator[str]:
         total = together(sums).total or 1
+        shares = {"learning_share": _of_kind(sums, "internal").total}
         second = together({each: sums[each] for each in sums if each.is_second}).total
-        internal = _of_kind(sums, "internal").total
-        for key, tokens in (("learning_share", internal), ("second_share", second)):
-            yield self._text(language, f"usage.{key}", percent=round(100 * tokens / total, 1))
+        if second or self._settings.fallback_model:
+            shares["second_share"] = second
+        for key, tokens in shares.items():
+            yield self._text(language, f"usage.{key}", percent=100 * tokens / total)
         if heard_s := _of_kind(sums, HEARD).reasoning:
             yield self._text(language, "usage.heard", minutes=-(-heard_s // 60))
         if spoken := _of_kind(sums, SPOKEN).reasoning:

@@ -57,8 +57,8 @@ async def test_each_operator_is_told_in_their_language(memory: Memory) -> None:
     is_told, sent = await told(memory, NOBODY, 1, 2)
     assert is_told
     for admin, lines in {
-        1: ("My memory is filling up", "84 % full: 21.0 of 25.0 MB"),
-        2: ("Mein Gedächtnis füllt sich", "21.0 von 25.0 MB"),
+        1: ("My memory is filling up", "84 % full: 21 of 25 MB"),
+        2: ("Mein Gedächtnis füllt sich", "21 von 25 MB"),
     }.items():
         for line in lines:
             assert line in sent[admin]

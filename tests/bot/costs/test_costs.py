@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.costs import Prices, UsageRecorder, billed_to, shown
+from bot.costs import Prices, UsageRecorder, billed_to
 from bot.model.call import CallReport, Usage
 from config.values import Price
 from memory.limits.usage import (
@@ -153,12 +153,6 @@ def test_a_model_without_a_price_costs_nothing_and_is_listed() -> None:
     sums = {MAIN: Tokens(fresh=1), FREE: Tokens(fresh=1)}
     assert PRICES.cost({FREE: Tokens(fresh=1)}) == 0
     assert PRICES.missing(sums) == ("own",)
-
-
-def test_amounts_are_shown_with_four_decimals() -> None:
-    assert [shown(Decimal(each)) for each in ("0", "0.00005", "12.34567")] == [
-        *("0.0000", "0.0001", "12.3457")
-    ]
 
 
 def test_sounds_cost_by_the_minute_and_speech_by_the_character() -> None:

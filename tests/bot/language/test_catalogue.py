@@ -3,6 +3,8 @@
 import re
 import tomllib
 from datetime import UTC, datetime
+from decimal import Decimal
+from html import unescape
 from pathlib import Path
 from string import Formatter
 
@@ -99,6 +101,19 @@ def test_a_date_is_written_as_people_of_the_language_write_it() -> None:
     days |= {"uk": "2 листопада 2026", "sv": "2 November 2026"}
     at = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
     assert {language: CATALOGUE.day(language, at) for language in days} == days
+
+
+def test_a_fraction_and_a_time_are_written_as_people_of_the_language_write_them() -> None:
+    plan = {"used_mb": 2.23, "limit_mb": 25.0, "percent": 9}
+    for language, used in {"en": "2.2", "de": "2,2", "ru": "2,2", "fa": "2.2"}.items():
+        said = CATALOGUE.text(language, "admin.plan", **plan)
+        assert re.findall(r"\d[\d.,]*", unescape(said)) == [used, "25", "9"]
+    for cost, said in {"0": "0,0000", "0.015": "0,0150", "12.34567": "12,3457"}.items():
+        shown = CATALOGUE.text("de", "usage.cost", cost=Decimal(cost))
+        assert unescape(shown) == f"- Kosten: {said}"
+    at = datetime(2026, 11, 2, 9, tzinfo=UTC).timestamp()
+    when = Sentences(CATALOGUE).local("fa", at, "Asia/Tehran")["when"]
+    assert when == "2 نوامبر 2026، 12:30"
 
 
 def test_a_persian_command_keeps_its_slash_on_the_left() -> None:

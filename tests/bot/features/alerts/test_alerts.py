@@ -212,7 +212,7 @@ async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
         await asyncio.gather(*(each.check() for each in watches))
-    assert notices.sent == [(80, "0.8000"), (100, "1.0000")]
+    assert notices.sent == [(80, Decimal("0.8")), (100, Decimal(1))]
     [told, _] = await memory.client.call("KEYS", "*reported*")
     assert await memory.client.call("EXPIRETIME", told) == expires_at(month_of(time.time()))
 
@@ -222,7 +222,7 @@ async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Me
     await spend(memory, 3_000_000)
     for _ in range(2):
         await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
-    assert notices.sent == [(100, "3.0000")]
+    assert notices.sent == [(100, Decimal(3))]
 
 
 async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> None:
@@ -232,7 +232,7 @@ async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> N
     await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
     notices.reaches = True
     await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
-    assert notices.sent == [(80, "0.9000")]
+    assert notices.sent == [(80, Decimal("0.9"))]
 
 
 async def test_without_a_budget_nothing_is_asked_of_redis(memory: Memory) -> None:
