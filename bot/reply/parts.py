@@ -84,6 +84,13 @@ _ABSENT: tuple[Any, ...] = ("", None, None, None, None, "text", "", 0, "", False
 """What a part has in its last fields if it says nothing of them."""
 
 
+def with_passage(part: Part, passage: str) -> Part:
+    """Return a part with a passage below its text, marked as a quote in every language."""
+    text = f"{part.text}\n"
+    quoted = Entity("blockquote", utf16_length(text), utf16_length(passage))
+    return replace(part, text=f"{text}{passage}", entities=(*part.entities, quoted))
+
+
 def to_json(parts: Sequence[Part]) -> str:
     """Pack parts into arrays without names: the outbox is read and written with every turn.
 

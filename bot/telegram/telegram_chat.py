@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_formed
+from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_formed, with_passage
 from bot.reply.split import MAX_UTF16
 from bot.telegram.bot_api import CALL_S, TelegramClient
 from bot.telegram.chat import CopiedMessage, Destination, SendListeners
@@ -79,9 +79,9 @@ class TelegramChat(SendListeners):
                 raise
             # Nothing was sent: the quoted message is gone, or has not exactly this passage. It is
             # replied to without a quote, and the passage stands at the end of the text.
-            text = f"{part.text}\n“{quote.text}”"
-            text = text if utf16_length(well_formed(text)) <= MAX_UTF16 else part.text
-            plain = replace(part, text=text, quote=Quote(quote.message_id))
+            said = with_passage(part, quote.text)
+            said = said if utf16_length(well_formed(said.text)) <= MAX_UTF16 else part
+            plain = replace(said, quote=Quote(quote.message_id))
             message_id = await self._send(to, plain, timeout_s)
         self.note_sent(to)
         return message_id

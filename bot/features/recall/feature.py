@@ -7,7 +7,7 @@ answered by that reply.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Entity, Part, Parts, Quote, utf16_length
+from bot.reply.parts import Button, Entity, Part, Parts, Quote, utf16_length, with_passage
 from bot.reply.render import rendered
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
@@ -24,13 +24,15 @@ from memory.message import Message, texts_of
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt
+from memory.search.message_search import SearchResult
 from memory.search.question import as_question, is_question
-from memory.search.words import words_of
+from memory.search.words import content_forms, words_of
 from memory.store.keys import Scope
 
 _JUMP = "jump"  # the command that the buttons stand for
 _MESSAGE_ID = re.compile(r"\d{1,12}")
 _MAX_FOUND = 5
+_MIN_SHARE = 0.5  # of the best score, for a message with none of the words that are looked for
 _SUPERGROUPS = -(10**12)
 """Telegram's ids of supergroups are below this; a link to a message has the rest of the id."""
 _PASSAGE_CHARS = 300
@@ -88,10 +90,11 @@ class RecallCommand:
         asking = (each for each in messages if each.role == "user" and is_question(each.text))
         questions = {each.exchange for each in asking}
         repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
+        found = await history.search(as_question(query), 2 * _MAX_FOUND)
         best: dict[int, Message] = {}  # of each exchange
-        for found in await history.search(as_question(query), 2 * _MAX_FOUND):
-            if found.hit.exchange not in repeated:
-                best.setdefault(found.hit.exchange, found.hit)
+        for each in _about(query, found):
+            if each.exchange not in repeated:
+                best.setdefault(each.exchange, each)
         hits = list(best.values())[:_MAX_FOUND]
         if not hits:
             return Answer(self._sentences.say(language, "recall.nothing"))
@@ -141,23 +144,39 @@ class RecallCommand:
         [title] = self._sentences.say(language, f"recall.{author}", **values)
         if not message_id or _has_format(part, passage):
             quote = Quote(message_id) if message_id else None
-            return replace(title, text=f"{title.text}\n“{passage}”", quote=quote)
+            return with_passage(replace(title, quote=quote), passage)
         return replace(title, quote=Quote(message_id, passage))
 
 
+def _about(query: str, found: Sequence[SearchResult]) -> Iterator[Message]:
+    """Yield what has a word of the query, or is nearly as good by itself as the best one.
+
+    A search fills up what it finds with neighbors. They help a model, but no person.
+    """
+    words = content_forms(query)
+    needed = _MIN_SHARE * max((each.score for each in found), default=0)
+    for each in found:
+        is_near = each.score >= needed and not each.is_boosted
+        if is_near or not words.isdisjoint(content_forms(each.hit.text)):
+            yield each.hit
+
+
 def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> Part:
-    text, links, buttons = "", [], []
+    text, buttons = "", []
+    entities: list[Entity] = []
     for number, (part, hit) in enumerate(zip(shown, hits, strict=True), start=1):
-        said = f"\n“{part.quote.text}”" if part.quote and part.quote.text else ""
-        begins = utf16_length(text) + utf16_length(f"{number}. ")
         title, _, _ = part.text.partition("\n")
-        text += f"{number}. {part.text}{said}\n\n"
+        said = with_passage(part, part.quote.text) if part.quote and part.quote.text else part
+        begins = utf16_length(f"{text}{number}. ")
+        text += f"{number}. {said.text}\n\n"
         if part.quote and chat_id < _SUPERGROUPS:
             url = f"https://t.me/c/{_SUPERGROUPS - chat_id}/{part.quote.message_id}"
-            links.append(Entity("text_link", begins, utf16_length(title), url))
+            entities.append(Entity("text_link", begins, utf16_length(title), url))
         elif part.quote:
             buttons.append(Button(f"↗ {number}", f"{_VERB}:{hit.seq}"))
-    return Part(text.rstrip(), tuple(links), (tuple(buttons),) if buttons else (), is_silent=True)
+        entities += (replace(each, offset=each.offset + begins) for each in said.entities)
+    rows = (tuple(buttons),) if buttons else ()
+    return Part(text.rstrip(), tuple(entities), rows, is_silent=True)
 
 
 def _has_format(part: Part, passage: str) -> bool:

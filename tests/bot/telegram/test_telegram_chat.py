@@ -66,7 +66,7 @@ async def test_a_part_quotes_a_message_or_says_the_passage_that_telegram_does_no
     quoting = {"message_id": 4, "quote": "my boat", "allow_sending_without_reply": False}
     sent = [json.loads(call.parameters["reply_parameters"]) for call in api.calls]
     assert sent == [quoting, quoting, plain, quoting, plain]
-    assert [call.parameters["text"] for call in api.calls[:3]] == ["hi", "hi", "hi\n“my boat”"]
+    assert [call.parameters["text"] for call in api.calls[:3]] == ["hi", "hi", "hi\nmy boat"]
 
 
 async def test_a_rich_part_is_sent_as_markdown_until_the_chat_refuses_one(

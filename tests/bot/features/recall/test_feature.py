@@ -11,7 +11,7 @@ from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.features.recall.feature import RecallCommand
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part, Quote, from_json, to_json
+from bot.reply.parts import Part, Quote, from_json, text_of, to_json
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.permits import QuotaStep
 from config.values import Price
@@ -59,13 +59,11 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(memory
     day = "20 March 2026"
     boat = "The boat is called Aurora"
     assert await found("Aurora boat") == [(f"{day} – you wrote:", Quote(2, boat))]
-    formatted = f"{day} – I wrote:\n“The harbour of Oslo.\n\nIt is old.”"
+    formatted = f"{day} – I wrote:\nThe harbour of Oslo.\n\nIt is old."
     assert await found("harbour") == [(formatted, Quote(3))]
-    assert await found("mooring") == [
-        (f"{day} – Ben [x] wrote:\n“My mooring costs a fortune”", None)
-    ]
+    assert await found("mooring") == [(f"{day} – Ben [x] wrote:\nMy mooring costs a fortune", None)]
     # The group has become a supergroup, where these ids are other messages.
-    whole = f"{day} – you wrote:\n“Good morning\n{boat}”"
+    whole = f"{day} – you wrote:\nGood morning\n{boat}"
     assert await found("Aurora boat", -100) == [(whole, None)]
     assert await found("zebra") == [("I found no message about this here.", None)]
     assert (await found(" "))[0][0].startswith("Write what to look for")
@@ -112,6 +110,7 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
         (
             [BOAT],
             [replace(MOORING, text="A boat costs money", message_ids=(9,))],
+            [replace(MOORING, text="Hi", message_ids=(10,))],  # beside it, but not about it
             [question, answer],
         )
     ):
@@ -128,9 +127,14 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
     part = await found(HERE.chat_id)
     day = "20 March 2026"
     assert part.text == (
-        f"1. {day} – you wrote:\n“The boat is called Aurora”\n\n"
-        f"2. {day} – Ben [x] wrote:\n“A boat costs money”"
+        f"1. {day} – you wrote:\nThe boat is called Aurora\n\n"
+        f"2. {day} – Ben [x] wrote:\nA boat costs money"
     )
+    quoted = [each for each in part.entities if each.type == "blockquote"]
+    assert [text_of(part.text.encode("utf-16-le"), each) for each in quoted] == [
+        "The boat is called Aurora",
+        "A boat costs money",
+    ]
     assert part.is_silent
     assert [each.callback_data for each in part.buttons[0]] == ["recall:1", "recall:2"]
     [jumped] = (await recall.jump(replace(ASKED, text="2"), HERE)).parts
