@@ -3,9 +3,7 @@
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import reduce
-from zoneinfo import ZoneInfo
 
 from bot.commands.bot_command import Answer
 from bot.commands.paged_list import CONFIRMED, ListChange, ListContent, ListEntry, PagedList
@@ -13,10 +11,10 @@ from bot.commands.sentences import Sentences
 from bot.features.reminders.questions import ReminderButtons, moment_of, zone_buttons
 from bot.features.reminders.time_zone import (
     MAX_CHARS,
+    city_and_time,
     find_named_zone,
     find_zone,
     read_zone,
-    shown_zone,
     store_zone,
 )
 from bot.reply.parts import Part, shortened
@@ -66,7 +64,10 @@ class ReminderList:
         ]
         keys = [] if found else ["reminders.none", "reminders.task_example"]
         keys.append("reminders.zone" if zone else "reminders.no_zone")
-        above = [self._sentences.text(language, key, zone=shown_zone(zone)) for key in keys]
+        known = self._sentences.languages
+        place = await to_thread(city_and_time, zone, language, known) if zone else ()
+        shown = self._sentences.joined(language, place)
+        above = [self._sentences.text(language, key, zone=shown) for key in keys]
         return ListContent("reminders.listed", entries, above=above)
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
@@ -125,9 +126,10 @@ class RemindersCommand:
     async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:
         """Store a person's zone; say the time there, and go on with what waited for the zone."""
         await store_zone(self.scopes, sender.id, zone)
-        now = {"zone": shown_zone(zone), "time": f"{datetime.now(ZoneInfo(zone)):%H:%M}"}
-        said = self.sentences.say(sender.language, "reminders.zone_set", **now)
-        return (*said, *await self.answers.go_on(sender.id, conversation, sender.language))
+        language = sender.language
+        city, now = await to_thread(city_and_time, zone, language, self.sentences.languages)
+        said = self.sentences.say(language, "reminders.zone_set", zone=city, time=now)
+        return (*said, *await self.answers.go_on(sender.id, conversation, language))
 
     def _list(self, person: int) -> PagedList:
         source = ReminderList(person, self.reminders, self.scopes, self.sentences)

@@ -8,13 +8,17 @@ import time
 from asyncio import to_thread
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial, reduce
 from html import unescape
-from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
-from bot.features.reminders.time_zone import find_zone, read_zone, store_zone, zone_of_shared
+from bot.features.reminders.time_zone import (
+    city_and_time,
+    find_zone,
+    read_zone,
+    store_zone,
+    zone_of_shared,
+)
 from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
 from bot.reply.parts import Button, Part
 from bot.reply.split import with_line
@@ -56,18 +60,10 @@ def zone_buttons(sentences: Sentences, language: str, data: str) -> tuple[tuple[
 
     It reads a file, so call it in a thread.
     """
-    from babel import Locale, core  # noqa: PLC0415 - few people are asked
-
-    # Each locale stays in memory, so only those of our languages are read.
-    locale = Locale.negotiate([language], sentences.languages, sep="-") or Locale("en")
-    cities, aliases = locale.time_zones, core.get_global("zone_aliases").items()
     buttons = []
     for zone in sentences.text(language, "reminders.zones").split():
-        names = [zone, *(old for old, new in aliases if new == zone)]
-        found = (cities[name]["city"] for name in names if "city" in cities.get(name, ()))
-        city = next(found, zone.rpartition("/")[2].replace("_", " "))
-        now = datetime.now(ZoneInfo(zone))  # people know their zone by the time there
-        buttons.append(Button(f"{city} {now:%H:%M}", f"{data}:{zone}"))
+        place = city_and_time(zone, language, sentences.languages)
+        buttons.append(Button(" ".join(place), f"{data}:{zone}"))
     return tuple(tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW))
 
 
@@ -86,8 +82,8 @@ def moment_of(sentences: Sentences, language: str, reminder: WorkItem) -> dict[s
     minutes = max(1, round((reminder.due - time.time()) / 60))
     if reminder.zone or minutes > _MINUTES_A_DAY:
         return moment
-    unit, number = ("minutes", minutes) if minutes < _MINUTES else ("hours", round(minutes / 60, 1))
-    when = sentences.text(language, f"reminders.in_{unit}", number=f"{number:g}")
+    unit, number = ("minutes", minutes) if minutes < _MINUTES else ("hours", minutes / 60)
+    when = sentences.text(language, f"reminders.in_{unit}", number=number)
     return moment | {"when": unescape(when)}  # the sentence around it escapes it
 
 

@@ -10,9 +10,11 @@ cities a model is asked one closed question.
 import asyncio
 import re
 import unicodedata
+from collections.abc import Collection
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 import structlog
 from pydantic import BaseModel, Field
@@ -121,10 +123,23 @@ async def find_named_zone(said: str) -> str:
     return find_zone(name) or await asyncio.to_thread(zone_of_name, name)
 
 
-def shown_zone(zone: str) -> str:
-    """Return a zone as people read it: Etc/GMT-3 is UTC+3."""
+def city_and_time(zone: str, language: str, languages: Collection[str]) -> tuple[str, str]:
+    """Return the city of a zone in a language (Etc/GMT-3 is UTC+3) and the time there now.
+
+    People know their zone by both. It reads a file, so call it in a thread. `languages` are those
+    of the bot: the names of each language stay in memory.
+    """
+    from babel import Locale, core  # noqa: PLC0415 - few people are asked
+
+    now = f"{datetime.now(ZoneInfo(zone)):%H:%M}"
     offset = zone.removeprefix("Etc/GMT")
-    return f"UTC{offset.translate(_SIGNS)}" if offset[:1] in ("+", "-") else zone
+    if offset[:1] in ("+", "-"):
+        return f"UTC{offset.translate(_SIGNS)}", now
+    locale = Locale.negotiate([language], languages, sep="-") or Locale("en")
+    cities, aliases = locale.time_zones, core.get_global("zone_aliases").items()
+    names = [zone, *(old for old, new in aliases if new == zone)]
+    found = (cities[name]["city"] for name in names if "city" in cities.get(name, ()))
+    return next(found, zone.rpartition("/")[2].replace("_", " ")), now
 
 
 def zone_of_shared(text: str) -> str:
