@@ -114,20 +114,24 @@ class Correcting:
             await self._drop_summaries(scope, seqs.get(scope, ()), lost)
         return True
 
-    async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> None:
-        """Let the model always see a fact, or no longer; a repeat changes nothing.
+    async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> bool:
+        """Let the model always see a fact, or no longer; return False if it does not hold any more.
 
-        A learner that has read the fact begins again, so that a fact which replaces this one is
-        pinned, too.
+        A repeat changes nothing. A learner that has read the fact begins again, so that a fact
+        which replaces this one is pinned, too.
         """
         place, stored_id = place_of(conversation, fact_id)
+        holds = False
 
         def decide(facts: ScopeMemory) -> Revision | None:
+            nonlocal holds
             fact = facts.record(stored_id)
-            is_other = isinstance(fact, Fact) and fact.is_pinned != is_pinned
+            holds = isinstance(fact, Fact) and fact.is_current
+            is_other = isinstance(fact, Fact) and holds and fact.is_pinned != is_pinned
             return Revision(added=[Pinned(stored_id, is_pinned)]) if is_other else None
 
         await self.scopes.update(place, decide)
+        return holds
 
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]

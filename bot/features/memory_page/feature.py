@@ -126,7 +126,8 @@ class MemoryList:
         """Pin a fact, take the pin off, or move the fact between this topic and all."""
         correcting = self.entries.services.memory.correcting
         if action != MOVE:
-            await correcting.pin_fact(conversation, id_, is_pinned=action == PIN)
+            if not await correcting.pin_fact(conversation, id_, is_pinned=action == PIN):
+                return ListChange("memory.edit_gone")
             return ListChange("memory.pinned" if action == PIN else "memory.unpinned")
         if not await move_fact(correcting, conversation, id_):
             return ListChange("memory.not_moved")

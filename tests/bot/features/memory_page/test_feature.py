@@ -16,7 +16,7 @@ from bot.telegram.updates import ButtonPress
 from memory.documents import Library, Origin, Section
 from memory.memory import Memory
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -73,7 +73,7 @@ HOSTILE = {
 }
 
 
-async def learn(memory: Memory, *facts: Fact | Synopsis, here: Scope = HERE) -> None:
+async def learn(memory: Memory, *facts: ScopeEntry, here: Scope = HERE) -> None:
     await memory.scopes.update(here.facts_scope, lambda _: Write(facts))
 
 
@@ -119,6 +119,17 @@ async def test_what_was_learned_is_new_at_a_second_look_also_in_a_topic(memory: 
     await entries.look(topic, 2)
     [new] = (await entries.content("en", topic)).entries
     assert (known.group, new.code, new.group) == ("memory.you", "f-1", "memory.new")
+
+
+async def test_a_button_of_a_fact_that_has_ended_pins_nothing(
+    commands: CommandSet, memory: Memory
+) -> None:
+    await learn(memory, fact("Lives in Graz"))
+    page = await press(commands, (await shown(commands)).buttons[0][0].callback_data)  # ✎ 1
+    [pin] = [each.callback_data for row in page.buttons for each in row if each.text == "Pin"]
+    await learn(memory, fact("Lives in Oslo"), Ended(1, 2, THE_ONE_BEFORE))
+    assert (await press(commands, pin)).text.startswith("I don't have that memory any more")
+    assert not any(each.is_pinned for each in (await memory.scopes.read(HERE.facts_scope)).facts)
 
 
 @pytest.mark.parametrize("learn", ["facts", "off"])
