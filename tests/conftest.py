@@ -31,7 +31,7 @@ from memory.store import client as redis_client
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import OPTIONS, memory_of
 from tests.valkey import OneNodeCluster, ValkeyServer, opened
 
 
@@ -242,9 +242,9 @@ Doomed = Callable[[], Memory]
 
 
 @pytest.fixture
-def doomed(dying: DyingClient, tokens: TokenCounter) -> Doomed:
+def doomed(dying: DyingClient) -> Doomed:
     """Make the memory of a process that dies; a new process has read nothing yet."""
-    return lambda: Memory(dying, 42, tokens, None, OPTIONS)
+    return lambda: memory_of(dying)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
-from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.memory.conftest import memory_of
 from tests.memory.limits.conftest import fill_up
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
@@ -56,7 +56,7 @@ async def memory(small_rig: Rig) -> AsyncIterator[Memory]:
     async with opened(small_rig.environment["REDIS_URL"], max_connections=1) as client:
         options = MemoryOptions(365 * 86_400, TAIL, 10**6, TurnTimes())
         bot_id = int(small_rig.telegram.token.partition(":")[0])
-        yield Memory(client, bot_id, await TokenCounter.load(), None, options)
+        yield memory_of(client, options=options, bot=bot_id)
 
 
 async def connections(memory: Memory) -> int:

@@ -4,8 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from memory.memory import MemoryOptions
+from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
+from memory.search.embeddings import Embedder
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
 from tests.valkey import ValkeyServer
 
@@ -15,6 +18,19 @@ OPTIONS = MemoryOptions(
     cache_bytes=1_000_000,
     times=TurnTimes(lease_ms=30_000, coalesce_ms=0, max_coalesce_ms=0),
 )
+TOKENS = TokenCounter()
+"""It has no state, and counts with the one vocabulary of this process."""
+
+
+def memory_of(
+    client: RedisClient,
+    embedder: Embedder | None = None,
+    options: MemoryOptions = OPTIONS,
+    *,
+    bot: int = 42,
+) -> Memory:
+    """Return the memory of one more process of a bot."""
+    return Memory(client, bot, TOKENS, embedder, options)
 
 
 ON_A_SERVER = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True)

@@ -11,7 +11,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, ToolCall
 from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
-from memory.text.tokens import TokenCounter
+from tests.memory.conftest import TOKENS
 from tests.memory.words_embedder import WordsEmbedder
 
 NOON = 1_762_948_800.0  # Wednesday, 12 November 2025, 12:00 UTC
@@ -47,8 +47,8 @@ async def echo(arguments: Echoed, _: AgentContext) -> str:
     return arguments.text * arguments.times
 
 
-def toolbox_of(tokens: TokenCounter, *tools: Tool[Any], limits: ToolLimits = LIMITS) -> Toolbox:
-    return Toolbox(tools or (tool("echo", echo),), limits, tokens)
+def toolbox_of(*tools: Tool[Any], limits: ToolLimits = LIMITS) -> Toolbox:
+    return Toolbox(tools or (tool("echo", echo),), limits, TOKENS)
 
 
 def calls(*arguments: str, name: str = "echo") -> Action:

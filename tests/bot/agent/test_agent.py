@@ -13,7 +13,6 @@ from bot.prompt.assemble import Prompt, PromptTokens
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import echo, tool, toolbox_of
 
 CALL = ToolCall("id-1", "echo", '{"text": "a"}')
@@ -50,8 +49,8 @@ def agent_of(toolbox: Toolbox, *replies: ModelReply) -> tuple[FunctionsBasedAgen
 
 
 @pytest.fixture
-def toolbox(tokens: TokenCounter) -> Toolbox:
-    return toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
+def toolbox() -> Toolbox:
+    return toolbox_of(tool("echo", echo), tool("last", echo, is_final=True))
 
 
 # One decision

@@ -29,7 +29,6 @@ from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import toolbox_of
 from tests.bot.agent.test_agent import ScriptedModel, prompt, reply
 from tests.bot.features.services import services_of
@@ -113,9 +112,9 @@ class Narrow:
 
 
 @pytest.fixture
-def ours(tokens: TokenCounter) -> FunctionsBasedAgent:
+def ours() -> FunctionsBasedAgent:
     model = ScriptedModel(deque([reply("ours")]))
-    return FunctionsBasedAgent(model, prompt, toolbox_of(tokens).definitions, MAX_STEPS)
+    return FunctionsBasedAgent(model, prompt, toolbox_of().definitions, MAX_STEPS)
 
 
 @pytest.fixture
@@ -260,10 +259,10 @@ def test_if_a_selector_fails_ours_selects_and_the_log_has_no_words(chosen: objec
 
 
 async def test_after_the_last_step_our_agent_answers(
-    ours: FunctionsBasedAgent, context: AgentContext, tokens: TokenCounter
+    ours: FunctionsBasedAgent, context: AgentContext
 ) -> None:
     theirs = Deciding(Action((CALL,)))
-    answer = await run_agent(own(theirs, ours), toolbox_of(tokens), context)
+    answer = await run_agent(own(theirs, ours), toolbox_of(), context)
     assert (answer, theirs.asked) == (FinishAction("ours"), MAX_STEPS)
     assert len(context.completed_steps) == MAX_STEPS
 
@@ -306,8 +305,8 @@ async def test_errors_that_end_a_turn_are_not_caught(
 
 
 async def test_an_answer_of_an_operators_agent_needs_no_model(
-    ours: FunctionsBasedAgent, context: AgentContext, tokens: TokenCounter
+    ours: FunctionsBasedAgent, context: AgentContext
 ) -> None:
     agent = own(Deciding(FinishAction("theirs")), ours)
-    answer = await run_agent(agent, toolbox_of(tokens), context)
+    answer = await run_agent(agent, toolbox_of(), context)
     assert answer == FinishAction("theirs")

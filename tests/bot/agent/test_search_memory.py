@@ -17,9 +17,9 @@ from memory.scopes.entries import Ended, Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors
-from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.bot.agent.conftest import NOON
+from tests.memory.conftest import TOKENS
 
 DAY_S = 86_400
 
@@ -40,10 +40,10 @@ async def fresh(memory: Memory) -> AgentContext:
 
 
 @pytest.fixture
-def found(tokens: TokenCounter) -> Search:
+def found() -> Search:
     async def search(context: AgentContext, query: str, **arguments: Any) -> str:
         asked = SearchMemoryArguments.model_validate({"query": query, **arguments})
-        return await search_memory_tool(UTC, tokens).run(asked, context)
+        return await search_memory_tool(UTC, TOKENS).run(asked, context)
 
     return search
 
@@ -86,8 +86,8 @@ async def test_a_kind_brings_the_messages_that_facts_of_it_rest_on(
     assert "nothing" in (await found(context, "places", kind="car")).lower()
 
 
-def test_the_number_of_results_is_not_in_the_prompt(tokens: TokenCounter) -> None:
-    parameters: Any = search_memory_tool(UTC, tokens).definition.parameters
+def test_the_number_of_results_is_not_in_the_prompt() -> None:
+    parameters: Any = search_memory_tool(UTC, TOKENS).definition.parameters
     assert list(parameters["properties"]) == ["query", "kind", "since", "until", "speaker", "like"]
 
 

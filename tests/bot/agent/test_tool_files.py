@@ -7,7 +7,6 @@ import pytest
 from bot.agent.tool_files import MAX_FILE_BYTES, attach
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
-from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import Echoed, calls, tool, toolbox_of
 from tests.bot.parsing.test_pictures import drawn, png_that_states
 
@@ -68,12 +67,12 @@ async def test_what_is_too_much_is_not_sent_and_the_model_is_told(context: Agent
     ]
 
 
-async def test_a_tool_returns_text_with_files(tokens: TokenCounter, context: AgentContext) -> None:
+async def test_a_tool_returns_text_with_files(context: AgentContext) -> None:
     async def draw(arguments: Echoed, _: AgentContext) -> str:
         again = OutgoingFile("stamp.jpg", file_id="AgAC", kind="photo")
         return ToolOutput(arguments.text, [OutgoingFile("chart.png", PNG), again])
 
-    toolbox = toolbox_of(tokens, tool("draw", draw))
+    toolbox = toolbox_of(tool("draw", draw))
     step = await toolbox.run(calls('{"text": "A chart."}', name="draw"), context)
     assert step.results[0].text == (
         "A chart.\n[chart.png is sent to the person with your answer]\n"

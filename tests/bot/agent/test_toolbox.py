@@ -16,9 +16,10 @@ from memory.behaviors.steps import Action, ToolResult
 from memory.behaviors.tool import Tool, ToolError
 from memory.scopes.writes import SetDomain
 from memory.store.errors import LeaseLost, StoreError
-from memory.text.tokens import SHORTENED, TokenCounter
+from memory.text.tokens import SHORTENED
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.bot.agent.conftest import LIMITS, Echoed, calls, echo, tool, toolbox_of
+from tests.memory.conftest import TOKENS
 
 SECRET = "redis://:password@host"
 A = '{"text": "a"}'
@@ -44,11 +45,11 @@ Run = Callable[..., Awaitable[Results]]
 
 
 @pytest.fixture
-def run(tokens: TokenCounter, context: AgentContext) -> Run:
+def run(context: AgentContext) -> Run:
     """Run an action as the next step, with these tools or with `echo`; return its results."""
 
     async def run(action: Action, *tools: Tool[Any], limits: ToolLimits = LIMITS) -> Results:
-        step = await toolbox_of(tokens, *tools, limits=limits).run(action, context)
+        step = await toolbox_of(*tools, limits=limits).run(action, context)
         context.completed_steps.append(step)
         return step.results
 
@@ -71,13 +72,13 @@ async def test_calls_of_an_action_run_at_once(run: Run) -> None:
     assert [result.text for result in results] == ["a"] * 3
 
 
-def test_two_tools_with_one_name_are_refused(tokens: TokenCounter) -> None:
+def test_two_tools_with_one_name_are_refused() -> None:
     with pytest.raises(FunctionNameClash, match=r"two tools are named echo$"):
-        toolbox_of(tokens, tool("echo", echo), tool("other", echo), tool("echo", echo))
+        toolbox_of(tool("echo", echo), tool("other", echo), tool("echo", echo))
 
 
-def test_definitions_have_the_order_of_the_tools(tokens: TokenCounter) -> None:
-    toolbox = toolbox_of(tokens, tool("b", echo), tool("a", echo))
+def test_definitions_have_the_order_of_the_tools() -> None:
+    toolbox = toolbox_of(tool("b", echo), tool("a", echo))
     assert [definition.name for definition in toolbox.definitions] == ["b", "a"]
 
 
@@ -225,27 +226,27 @@ async def test_a_call_with_wrong_arguments_does_not_count_as_a_run(run: Run) -> 
     "text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000], ids=["words", "letters", "emoji"]
 )
 async def test_a_megabyte_of_output_is_shortened_to_its_limit_with_a_mark(
-    run: Run, tokens: TokenCounter, text: str
+    run: Run, text: str
 ) -> None:
     [result] = await run(calls(json.dumps({"text": text})))
     assert not result.failed
     assert SHORTENED in result.text
-    assert 40 <= tokens.count(result.text) <= 50
+    assert 40 <= TOKENS.count(result.text) <= 50
 
 
-async def test_an_error_is_shortened_as_well(run: Run, tokens: TokenCounter) -> None:
+async def test_an_error_is_shortened_as_well(run: Run) -> None:
     [result] = await run(calls("{}", name="shout " * 1000))
     assert result.failed
-    assert tokens.count(result.text) <= 50
+    assert TOKENS.count(result.text) <= 50
 
 
 # Final tools
 
 
 async def test_only_a_final_tool_that_did_not_fail_ends_a_run_and_its_output_is_not_shortened(
-    tokens: TokenCounter, context: AgentContext
+    context: AgentContext,
 ) -> None:
-    toolbox = toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
+    toolbox = toolbox_of(tool("echo", echo), tool("last", echo, is_final=True))
     long = json.dumps({"text": "word " * 500})
     actions = (calls(A), calls("{}", name="last"), calls(long, name="last"))
     final = [toolbox.final_output(await toolbox.run(each, context)) for each in actions]

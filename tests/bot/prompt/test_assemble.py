@@ -26,7 +26,8 @@ from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.message_lines import Speakers
-from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
+from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED
+from tests.memory.conftest import TOKENS
 
 HERE = Scope.of_chat(7)
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
@@ -36,8 +37,8 @@ TOOL = ToolDefinition("calculate", "Works out a sum.", {"type": "object", "prope
 
 
 @pytest.fixture(scope="module")
-def assembler(tokens: TokenCounter) -> PromptAssembler:
-    return PromptAssembler(tokens, "You are a bot.", [TOOL], BUDGET)
+def assembler() -> PromptAssembler:
+    return PromptAssembler(TOKENS, "You are a bot.", [TOOL], BUDGET)
 
 
 def said(seq: int, text: str, role: Role = "user", name: str = "Anna") -> Message:
@@ -417,9 +418,9 @@ def test_the_reasoning_of_a_step_counts_and_is_left_out_before_the_step(
     assert prompt.tokens.steps >= without.tokens.steps - 20 + (size if is_sent else 0)
 
 
-def test_the_definitions_of_tools_count(tokens: TokenCounter) -> None:
-    without = PromptAssembler(tokens, "You are a bot.", [], BUDGET)
-    with_tool = PromptAssembler(tokens, "You are a bot.", [TOOL], BUDGET)
+def test_the_definitions_of_tools_count() -> None:
+    without = PromptAssembler(TOKENS, "You are a bot.", [], BUDGET)
+    with_tool = PromptAssembler(TOKENS, "You are a bot.", [TOOL], BUDGET)
     parts = context_of(message_of())
     assert without.assemble(parts).tokens.tools == 0
     assert with_tool.assemble(parts).tokens.tools > 15
@@ -427,20 +428,20 @@ def test_the_definitions_of_tools_count(tokens: TokenCounter) -> None:
 
 @pytest.mark.parametrize("tools", [[], [replace(TOOL, description="long " * 4000)]])
 def test_a_system_prompt_or_tools_that_are_too_long_are_refused_at_the_start(
-    tokens: TokenCounter, tools: list[ToolDefinition]
+    tools: list[ToolDefinition],
 ) -> None:
     system = "A persona." if tools else "word " * 3400
     with pytest.raises(UnusableSystemPrompt, match="raise PROMPT_TOKENS"):
-        PromptAssembler(tokens, system, tools, BUDGET)
+        PromptAssembler(TOKENS, system, tools, BUDGET)
 
 
-def recount(tokens: TokenCounter, messages: Sequence[PromptMessage]) -> int:
+def recount(messages: Sequence[PromptMessage]) -> int:
     """Count a prompt by the usual formula: 4 tokens for each message, 3 for the reply."""
     total = 3
     for message in messages:
-        total += 3 + 1 + tokens.count(message.content) + tokens.count(message.tool_call_id)
+        total += 3 + 1 + TOKENS.count(message.content) + TOKENS.count(message.tool_call_id)
         for call in message.tool_calls:
-            total += sum(map(tokens.count, (call.id, call.name, call.arguments)))
+            total += sum(map(TOKENS.count, (call.id, call.name, call.arguments)))
     return total
 
 
@@ -481,10 +482,10 @@ everything = st.builds(
 
 
 @given(parts=everything, room=st.sampled_from([230, 400, 1500, 6000]))
-def test_prompts_keep_budget_and_form(tokens: TokenCounter, parts: AgentContext, room: int) -> None:
-    assembler = PromptAssembler(tokens, "Bot.", [], PromptBudget(100 + room, 100))
+def test_prompts_keep_budget_and_form(parts: AgentContext, room: int) -> None:
+    assembler = PromptAssembler(TOKENS, "Bot.", [], PromptBudget(100 + room, 100))
     prompt = assembler.assemble(parts)
-    assert recount(tokens, prompt.messages) <= sum(astuple(prompt.tokens)) <= room
+    assert recount(prompt.messages) <= sum(astuple(prompt.tokens)) <= room
     assert prompt.tokens.memory <= 0.5 * room
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]
     before_steps = talk[: talk.count("user") * 2 - 1]
@@ -498,10 +499,10 @@ def test_prompts_keep_budget_and_form(tokens: TokenCounter, parts: AgentContext,
 # The file of the system prompt
 
 
-def test_our_system_prompt_is_short_and_explains_the_memory_section(tokens: TokenCounter) -> None:
+def test_our_system_prompt_is_short_and_explains_the_memory_section() -> None:
     ours = load_system_prompt(None)
     assert "<memory>" in ours
-    assert tokens.count(ours) < 400
+    assert TOKENS.count(ours) < 400
 
 
 def test_the_operators_file_replaces_our_system_prompt(tmp_path: Path) -> None:

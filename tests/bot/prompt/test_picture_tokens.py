@@ -6,8 +6,8 @@ import pytest
 
 from bot.prompt.assemble import PromptAssembler, PromptBudget
 from memory.message import ImageDetail, Picture
-from memory.text.tokens import TokenCounter
 from tests.bot.prompt.test_assemble import context_of, last_user, message_of
+from tests.memory.conftest import TOKENS
 
 
 def picture(width: int, height: int, detail: ImageDetail = "low") -> Picture:
@@ -31,8 +31,8 @@ def test_a_picture_is_estimated_by_its_size_and_detail(
     assert picture(width, height, detail).tokens == tokens
 
 
-def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out(tokens: TokenCounter) -> None:
-    assembler = PromptAssembler(tokens, "You are a bot.", [], PromptBudget(4_000, 500))
+def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out() -> None:
+    assembler = PromptAssembler(TOKENS, "You are a bot.", [], PromptBudget(4_000, 500))
     message = message_of("Look " * 5_000)
     album = (picture(10, 10),) * 10
     prompt = assembler.assemble(context_of(message, pictures=album))
@@ -45,6 +45,6 @@ def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out(tokens: To
     assert last_user(several) == "Look\n\n[you can see 3 of 10 pictures]"
     seen = assembler.assemble(context_of(message_of("Look"), pictures=album[:1]))
     assert (last_user(seen), len(seen.messages[-1].pictures)) == ("Look", 1)
-    small = PromptAssembler(tokens, "You are a bot.", [], PromptBudget(900, 100))
+    small = PromptAssembler(TOKENS, "You are a bot.", [], PromptBudget(900, 100))
     unseen = small.assemble(context_of(message_of("Look"), pictures=album[:1]))
     assert last_user(unseen) == "Look\n\n[you cannot see the picture]"

@@ -13,8 +13,8 @@ from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import Later, SearchResult
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.prompt.test_assemble import NOW, said
+from tests.memory.conftest import TOKENS
 
 CALL = CallContext(Scope.of_chat(7), Person(), NOW)
 CONTEXT = AgentContext(CALL, cast("ChatHistory", None))
@@ -27,16 +27,14 @@ def found(*exchanges: Sequence[Message]) -> list[SearchResult]:
 
 
 @pytest.fixture
-def packer(tokens: TokenCounter) -> RecallPacker:
-    return RecallPacker(tokens, UTC)
+def packer() -> RecallPacker:
+    return RecallPacker(TOKENS, UTC)
 
 
-def test_the_first_hits_are_long_and_the_rest_short_around_the_words(
-    packer: RecallPacker, tokens: TokenCounter
-) -> None:
+def test_the_first_hits_are_long_and_the_rest_short_around_the_words(packer: RecallPacker) -> None:
     hits = found(*([said(seq, f"{FILLER}Boat {seq} sank. {FILLER}")] for seq in range(1, 12)))
     lines = with_dates(packer.ranked(CONTEXT, hits, "What about the boat?", 1_100))
-    sizes = [tokens.count(line) for line in lines.values()]
+    sizes = [TOKENS.count(line) for line in lines.values()]
     assert sum(sizes) <= 1_100
     assert min(sizes[:3]) > 150
     assert max(sizes[3:]) < 60
@@ -65,7 +63,7 @@ def test_what_says_the_same_is_shown_once(packer: RecallPacker) -> None:
     assert sorted(packer.ranked(CONTEXT, hits, "boat", 1_100)) == [1, 5]
 
 
-def test_a_date_precedes_the_days_first_line(packer: RecallPacker, tokens: TokenCounter) -> None:
+def test_a_date_precedes_the_days_first_line(packer: RecallPacker) -> None:
     hits = found(*([said(seq, f"Boat {seq} sank")] for seq in (3, 90_000, 1, 2, 90_001)))
     lines = with_dates(packer.ranked(CONTEXT, hits, "boat", 1_100))
     assert list(lines.values()) == [
@@ -75,7 +73,7 @@ def test_a_date_precedes_the_days_first_line(packer: RecallPacker, tokens: Token
         "[13 March 2025, 8 months ago] Anna: Boat 90000 sank",
         "- Anna: Boat 90001 sank",
     ]
-    limit = sum(tokens.count(f"{line}\n") for line in lines.values()) + 2
+    limit = sum(TOKENS.count(f"{line}\n") for line in lines.values()) + 2
     assert with_dates(packer.ranked(CONTEXT, hits, "boat", limit)) == lines
     assert len(packer.ranked(CONTEXT, hits, "boat", limit - 3)) == len(lines) - 1
 

@@ -13,23 +13,23 @@ from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, BOB, HERE, begin, read_by
 
 THEN = 1_000
 NOTHING: tuple[RepliedTo, ...] = ()
 
 
-def memory_of(store: RedisClient, tokens: TokenCounter) -> Memory:
+def reading_two(store: RedisClient) -> Memory:
     """Return the memory of a process that reads only the newest two messages with a turn."""
     options = MemoryOptions(ttl_s=86_400, tail=2, cache_bytes=10**6, times=TurnTimes(coalesce_ms=0))
-    return Memory(store, 42, tokens, None, options)
+    return memory_of(store, options=options)
 
 
 @pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return memory_of(store, tokens)
+def memory(store: RedisClient) -> Memory:
+    return reading_two(store)
 
 
 async def say(memory: Memory, number: int, *said: Message) -> None:
@@ -68,14 +68,14 @@ async def history_of(memory: Memory) -> ChatHistory:
 
 
 @pytest.fixture
-async def history(memory: Memory, store: RedisClient, tokens: TokenCounter) -> ChatHistory:
+async def history(memory: Memory, store: RedisClient) -> ChatHistory:
     """Return the history of a new process, which has read only the tail of a long conversation."""
     await say(memory, 1, question(1, "What colour is Aurora?"), answer(1, "**Blue**"))
     await say(memory, 2, question(2, "What says Bob?", BOB), answer(2, "Nothing"))
     await say(memory, 3, replace(question(3, "a bomb"), is_refused=True))
     for number in range(4, 8):
         await say(memory, number, question(number, "Hello"), answer(number, "Hello Ann"))
-    found = await history_of(memory_of(store, tokens))
+    found = await history_of(reading_two(store))
     assert len(found.messages) == 2
     return found
 

@@ -9,7 +9,7 @@ from bot.telegram.updates import STICKER_FILE, IncomingMessage, Sender, SentFile
 from bot.turn.request import Request, answer_to, unpack, with_words
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.text.tokens import TokenCounter
+from tests.memory.conftest import TOKENS
 from tests.memory.turns import HERE, take
 
 ANN = Sender(7, "Ann", "Ann")
@@ -77,7 +77,7 @@ def test_a_reply_quotes_the_message_only_in_a_group(*, is_group: bool, reply_to:
     assert answer_to(asked) == Destination(7, 3, reply_to)
 
 
-async def test_what_a_photo_shows_is_not_its_caption(memory: Memory, tokens: TokenCounter) -> None:
+async def test_what_a_photo_shows_is_not_its_caption(memory: Memory) -> None:
     """The caption stays the person's own words; the text in a picture is somebody's."""
     request = await joined(
         memory,
@@ -87,7 +87,7 @@ async def test_what_a_photo_shows_is_not_its_caption(memory: Memory, tokens: Tok
         replace(forwarded(4, "Our boat"), kind="photo", unseen="photo"),
     )
     shown = [(102, "[photo] A dog"), (103, "[photo]"), (104, "[photo] A boat")]
-    request = with_words(request, shown, tokens)
+    request = with_words(request, shown, TOKENS)
     assert [(part.text, part.is_first_party, part.message_ids) for part in request.messages] == [
         ("We are in Oulu", True, (101,)),
         ("[photo] A dog", False, (102,)),
@@ -99,7 +99,7 @@ async def test_what_a_photo_shows_is_not_its_caption(memory: Memory, tokens: Tok
     assert (request.message.is_first_party, request.message.unseen) == (False, "")
 
 
-async def test_only_descriptions_keep_a_photos_id(memory: Memory, tokens: TokenCounter) -> None:
+async def test_only_descriptions_keep_a_photos_id(memory: Memory) -> None:
     def file(name: str) -> SentFile:
         return SentFile(f"id of {name}", name, "image/jpeg", 9)
 
@@ -111,7 +111,7 @@ async def test_only_descriptions_keep_a_photos_id(memory: Memory, tokens: TokenC
         replace(forwarded(4, "Our bill"), kind="document", file=file("a bill")),
     )
     shown = [(number, "[photo]") for number in (101, 102, 103)]
-    request = with_words(request, shown, tokens)
+    request = with_words(request, shown, TOKENS)
     assert [(part.text, part.photo) for part in request.messages if part.photo] == [
         ("[photo]", "id of a dog"),
         ("Our boat\n[photo]", "id of a boat"),

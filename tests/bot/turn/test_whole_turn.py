@@ -14,9 +14,9 @@ from memory.limits.capacity import FillLevel
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.bot.features.services import services_of
 from tests.bot.telegram import raw
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, HERE
 from tests.quiet_chat import QuietChat, no_command
 from tests.servers.model_api import ModelApiServer, Reply, Scripted, tool_call
@@ -51,15 +51,13 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("used", "texts"), [(24, TEXTS), (10, ["", "Here they are."])])
-async def test_files_need_room_in_redis(
-    store: RedisClient, tokens: TokenCounter, used: int, texts: list[str]
-) -> None:
+async def test_files_need_room_in_redis(store: RedisClient, used: int, texts: list[str]) -> None:
     """Of 25 MB so many are used; the second plan has room."""
     script = Scripted()
     script.then(Reply(tool_calls=(tool_call("draw_berths"),)), "Here they are.")
     async with ModelApiServer(script) as server:
         settings = settings_of(server, behaviors="tests.acceptance.operator_parts:Painter")
-        memory = Memory(store, 42, tokens, None, memory_options(settings))
+        memory = memory_of(store, options=memory_options(settings))
         memory.capacity.samples.append((0, FillLevel(used * 2**20, 25 * 2**20)))
         parts = await answer_hello(settings, memory)
     assert [part.text for part in parts] == texts

@@ -39,10 +39,10 @@ from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
 from tests.lab.simulator.turn import ignore
+from tests.memory.conftest import TOKENS, memory_of
 from tests.memory.turns import ANN, GROUP, HERE, begin, close, put, take, texts
 from tests.quiet_chat import QuietChat, no_export
 
@@ -235,8 +235,8 @@ class Rig:
 
 
 @pytest.fixture
-def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
-    return Rig(Memory(store, 42, tokens, None, OPTIONS))
+def rig(store: RedisClient) -> Rig:
+    return Rig(memory_of(store, options=OPTIONS))
 
 
 @pytest.fixture(autouse=True)
@@ -426,9 +426,9 @@ class SlowToAnswerCommits(RedisClient):
         return replies
 
 
-async def test_a_late_answer_to_a_commit_loses_no_lease(valkey: str, tokens: TokenCounter) -> None:
+async def test_a_late_answer_to_a_commit_loses_no_lease(valkey: str) -> None:
     client = await SlowToAnswerCommits.open(valkey)
-    rig = Rig(Memory(client, 42, tokens, None, OPTIONS))
+    rig = Rig(memory_of(client, options=OPTIONS))
     with capture_logs() as log:
         await rig.work(1)
     assert (await texts(rig.memory), log) == (["text 1", "yes"], [])
@@ -571,9 +571,9 @@ class ChatWithPhotos(QuietChat):
 class SeesPictures:
     """An answer step that notes what the model would be asked, and waits at a gate."""
 
-    def __init__(self, tokens: TokenCounter) -> None:
+    def __init__(self) -> None:
         chat, sentences = ChatWithPhotos(), Sentences(Catalogue())
-        self._pictures = PictureStep(chat, "low", tokens, sentences)
+        self._pictures = PictureStep(chat, "low", TOKENS, sentences)
         self.begun, self.gate = asyncio.Event(), asyncio.Event()
         self.asked: list[str] = []
 
@@ -587,9 +587,9 @@ class SeesPictures:
 
 
 async def test_a_picture_that_comes_later_into_the_turn_of_its_album_is_the_next_turn(
-    rig: Rig, tokens: TokenCounter
+    rig: Rig,
 ) -> None:
-    step = SeesPictures(tokens)
+    step = SeesPictures()
     rig.runner.script = [answering(rig, step, QuietChat()).run] * 2
 
     async def send(update_id: int) -> None:
@@ -728,10 +728,10 @@ async def test_a_stopped_reply_is_what_was_shown_of_it_also_if_the_store_was_awa
 
 
 async def test_a_worker_that_is_replaced_hears_a_stop_and_keeps_what_was_shown(
-    store: RedisClient, tokens: TokenCounter
+    store: RedisClient,
 ) -> None:
     """Its lease would be renewed only after its grace."""
-    rig = Rig(Memory(store, 42, tokens, None, replace(OPTIONS, times=TurnTimes(60_000, 0, 0))))
+    rig = Rig(memory_of(store, options=replace(OPTIONS, times=TurnTimes(60_000, 0, 0))))
     chat, step = QuietChat(), ShownAnswer("Once upon")
     rig.runner.script = [answering(rig, step, chat).run] * 2
     async with rig.listening():

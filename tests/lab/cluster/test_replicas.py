@@ -15,8 +15,8 @@ from memory.store.client import RedisClient
 from memory.store.commands import Command
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Keys, Scope
-from memory.text.tokens import TokenCounter
 from tests.lab.cluster.nodes import ThreeNodeCluster, primary_of
+from tests.memory.conftest import memory_of
 from tests.memory.turns import clear
 from tests.valkey import HOST, ValkeyServer
 
@@ -49,9 +49,9 @@ def primary(pair: tuple[ValkeyServer, ValkeyServer]) -> ValkeyServer:
 
 
 @pytest.fixture
-async def memory(primary: ValkeyServer, tokens: TokenCounter) -> AsyncIterator[Memory]:
+async def memory(primary: ValkeyServer) -> AsyncIterator[Memory]:
     client = await RedisClient.open(primary.url)
-    yield Memory(client, 42, tokens, None, OPTIONS)
+    yield memory_of(client, options=OPTIONS)
     await client.close()
 
 
@@ -85,11 +85,9 @@ async def test_an_update_is_refused_until_a_replica_has_it(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_without_replicas_nothing_is_accepted(
-    store: RedisClient, tokens: TokenCounter
-) -> None:
+async def test_without_replicas_nothing_is_accepted(store: RedisClient) -> None:
     with pytest.raises(StoreUnavailable):
-        await Memory(store, 42, tokens, None, OPTIONS).mailbox.put(HERE, ENTRY)
+        await memory_of(store, options=OPTIONS).mailbox.put(HERE, ENTRY)
 
 
 class LosingClient(RedisClient):
@@ -106,12 +104,12 @@ class LosingClient(RedisClient):
 
 @pytest.mark.parametrize(("lost", "again"), [(":seen", "taken"), (":conversations:", "duplicate")])
 async def test_an_update_that_a_failover_lost_is_refused(
-    primary: ValkeyServer, memory: Memory, tokens: TokenCounter, lost: str, again: str
+    primary: ValkeyServer, memory: Memory, lost: str, again: str
 ) -> None:
     client = await LosingClient.open(primary.url)
     client.lost = lost
     with pytest.raises(StoreUnavailable):
-        await Memory(client, 42, tokens, None, OPTIONS).mailbox.put(HERE, ENTRY)
+        await memory_of(client, options=OPTIONS).mailbox.put(HERE, ENTRY)
     await client.close()
     assert await memory.mailbox.put(HERE, ENTRY) == again
 
@@ -123,7 +121,7 @@ async def test_intake_does_not_wait_for_replicas_of_a_dropped_update(memory: Mem
 
 @pytest.mark.usefixtures("impatient")
 async def test_on_a_cluster_intake_waits_for_the_index_too(
-    whole_cluster: ThreeNodeCluster, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
+    whole_cluster: ThreeNodeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This also holds for a duplicate within the same second, which does not change the index."""
     monkeypatch.setattr(mailbox, "time", lambda: 1_000.0)
@@ -138,7 +136,7 @@ async def test_on_a_cluster_intake_waits_for_the_index_too(
         for _ in range(2):  # each time by a new process
             client = await RedisClient.open(whole_cluster.url)
             with pytest.raises(StoreUnavailable):
-                await Memory(client, 42, tokens, None, OPTIONS).mailbox.put(apart, ENTRY)
+                await memory_of(client, options=OPTIONS).mailbox.put(apart, ENTRY)
             await client.close()
     finally:
         whole_cluster.rejoin(index_primary)

@@ -16,10 +16,9 @@ from memory.scopes.writes import Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.lab.cluster.day import Day, accept, work
 from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, primary_of, primary_of_victim
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import carry_out
 from tests.memory.words_embedder import WordsEmbedder
@@ -37,11 +36,9 @@ async def client(cluster: ThreeNodeCluster) -> AsyncIterator[RedisClient]:
     await client.close()
 
 
-async def test_every_step_works_on_every_node(
-    whole_cluster: ThreeNodeCluster, tokens: TokenCounter
-) -> None:
+async def test_every_step_works_on_every_node(whole_cluster: ThreeNodeCluster) -> None:
     client = await RedisClient.open(whole_cluster.url)
-    memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
+    memory = memory_of(client, WordsEmbedder())
     model = ScriptedModel()
     memory.enable_learning([Notes(every=1), Notes("own", every=1, is_personal=True)], model)
     model.parts = {"notes": {"text": "likes boats"}, "own": {"text": "owns Aurora"}}
@@ -61,11 +58,11 @@ async def test_every_step_works_on_every_node(
 
 @pytest.mark.parametrize("victim", VICTIMS)
 async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
-    cluster: ThreeNodeCluster, client: RedisClient, tokens: TokenCounter, victim: str
+    cluster: ThreeNodeCluster, client: RedisClient, victim: str
 ) -> None:
     day, stopping = Day(), asyncio.Event()
     options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(int(LEASE_S * 1000), 0, 0))
-    memory = Memory(client, 42, tokens, None, options)
+    memory = memory_of(client, options=options)
     dying = primary_of_victim(victim, memory.keys)
     working = asyncio.create_task(work(memory, day, stopping))
     cut_at = killed_at = 0.0
@@ -102,9 +99,9 @@ async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
 
 
 async def test_wake_ups_that_died_with_their_primary_are_sent_again(
-    cluster: ThreeNodeCluster, client: RedisClient, tokens: TokenCounter
+    cluster: ThreeNodeCluster, client: RedisClient
 ) -> None:
-    memory, day = Memory(client, 42, tokens, None, OPTIONS), Day()
+    memory, day = memory_of(client), Day()
     dying = primary_of(memory.keys.ready_queue)
     for update_id in range(len(CHATS)):  # a sweep finds only chats in the index
         await accept(memory, day, update_id, chat_of(update_id))

@@ -16,7 +16,6 @@ from memory.scopes.entries import Synopsis
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Trust
 from memory.text.internal_model import AnswerShape, InternalModelUnavailable
-from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
     DAY,
@@ -30,6 +29,7 @@ from tests.memory.behaviors.batches import (
     shown,
     store_entries,
 )
+from tests.memory.conftest import TOKENS
 from tests.memory.learning.scripted import ScriptedModel
 
 
@@ -46,14 +46,12 @@ TAXES = synopsis("Which form the tax office wants", 3)
 
 
 @pytest.fixture
-def behavior(scopes: Scopes, tokens: TokenCounter) -> Synopses:
-    return Synopses(scopes, tokens, None)
+def behavior(scopes: Scopes) -> Synopses:
+    return Synopses(scopes, TOKENS, None)
 
 
-def narrating(
-    scopes: Scopes, tokens: TokenCounter, model: ScriptedModel, when: str = "auto"
-) -> Synopses:
-    return Synopses(scopes, tokens, model, narrative=when)  # type: ignore[arg-type]  # it is one
+def narrating(scopes: Scopes, model: ScriptedModel, when: str = "auto") -> Synopses:
+    return Synopses(scopes, TOKENS, model, narrative=when)  # type: ignore[arg-type]  # it is one
 
 
 def talk(exchanges: int, tokens: int = 10) -> list[Message]:
@@ -119,11 +117,11 @@ def test_an_answer_becomes_a_synopsis_with_its_time_and_messages(behavior: Synop
     assert small_talk.entries == []
 
 
-def test_a_synopsis_is_bounded(behavior: Synopses, tokens: TokenCounter) -> None:
+def test_a_synopsis_is_bounded(behavior: Synopses) -> None:
     answer = SynopsisPart(**dict.fromkeys(SynopsisPart.model_fields, "word " * 9_000))
     (entry,) = behavior.learn(batch(said(1, "hi")), answer).entries
     assert isinstance(entry, Synopsis)
-    assert tokens.count(entry.text) < 1_000
+    assert TOKENS.count(entry.text) < 1_000
 
 
 @pytest.mark.parametrize(
@@ -181,13 +179,13 @@ def test_texts_are_alike_if_they_share_words_that_few_texts_use() -> None:
 
 
 async def test_many_long_synopses_stay_within_the_budget(
-    behavior: Synopses, scopes: Scopes, tokens: TokenCounter
+    behavior: Synopses, scopes: Scopes
 ) -> None:
     many = (synopsis(f"sailing {n} " + "and more words " * 100, n) for n in range(20))
     await store_entries(scopes, PRIVATE, *many)
     text = await shown(behavior, "sailing")
     assert text.count("sailing") >= 3
-    assert tokens.count(text) < 650
+    assert TOKENS.count(text) < 650
 
 
 async def test_a_synopsis_of_untrusted_text_is_marked(behavior: Synopses, scopes: Scopes) -> None:
@@ -195,10 +193,10 @@ async def test_a_synopsis_of_untrusted_text_is_marked(behavior: Synopses, scopes
     assert (await shown(behavior, "sailing")).endswith(f"Request: Sailing. {UNTRUSTED_MARK}")
 
 
-async def test_two_synopses_become_a_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
+async def test_two_synopses_become_a_narrative(scopes: Scopes) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("In August the mainsail tore; in October she asked how to trim it.")
-    behavior = narrating(scopes, tokens, model)
+    behavior = narrating(scopes, model)
     assert await shown(behavior, "Strong wind today!") == (
         f"{HEADING}\nIn August the mainsail tore; in October she asked how to trim it."
     )
@@ -210,21 +208,19 @@ async def test_two_synopses_become_a_narrative(scopes: Scopes, tokens: TokenCoun
     ]
 
 
-async def test_a_narrative_serves_the_same_synopses(scopes: Scopes, tokens: TokenCounter) -> None:
+async def test_a_narrative_serves_the_same_synopses(scopes: Scopes) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("A narrative.", "Never asked for.")
-    behavior = narrating(scopes, tokens, model)
+    behavior = narrating(scopes, model)
     for _ in range(3):
         assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA narrative."
     assert len(model.asked) == 1
 
 
-async def test_other_words_do_not_get_the_narrative_of_the_words_before(
-    scopes: Scopes, tokens: TokenCounter
-) -> None:
+async def test_other_words_do_not_get_the_narrative_of_the_words_before(scopes: Scopes) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("A narrative.", "A new one.")
-    behavior = narrating(scopes, tokens, model, when="always")
+    behavior = narrating(scopes, model, when="always")
     assert "A narrative." in await shown(behavior, "Strong wind today!")
     assert "A new one." in await shown(behavior, "Strong wind again!")
 
@@ -233,11 +229,11 @@ async def test_other_words_do_not_get_the_narrative_of_the_words_before(
     ("when", "later", "calls"), [("auto", DAY - 1, 1), ("auto", DAY, 2), ("always", 1, 2)]
 )
 async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
-    scopes: Scopes, tokens: TokenCounter, when: str, later: int, calls: int
+    scopes: Scopes, when: str, later: int, calls: int
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8))
     model = ScriptedModel("A narrative.", "A new one.")
-    behavior = narrating(scopes, tokens, model, when=when)
+    behavior = narrating(scopes, model, when=when)
     await shown(behavior, "Strong wind today!")
     then = replace(call_context(), now=NOW + later)
     await behavior.on_model_invoke(then, [said(9, "What of my tax?")])
@@ -246,10 +242,10 @@ async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
 
 @pytest.mark.parametrize("how", ["erasure", "deletion"])
 async def test_a_narrative_ends_with_an_erasure_and_with_its_conversation(
-    scopes: Scopes, tokens: TokenCounter, how: str
+    scopes: Scopes, how: str
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
-    behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
+    behavior = narrating(scopes, ScriptedModel("A narrative.", "A new one."))
     await shown(behavior, "Strong wind today!")
     if how == "erasure":
         await scopes.update(PRIVATE, lambda _: Revision(records=[4]))
@@ -261,7 +257,6 @@ async def test_a_narrative_ends_with_an_erasure_and_with_its_conversation(
 @pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
 async def test_without_a_narrative_the_dated_list_is_shown(
     scopes: Scopes,
-    tokens: TokenCounter,
     behavior: Synopses,
     trouble: str | Exception | None,
     monkeypatch: pytest.MonkeyPatch,
@@ -270,7 +265,7 @@ async def test_without_a_narrative_the_dated_list_is_shown(
         monkeypatch.setattr("memory.behaviors.synopses._TIME_LIMIT_S", 0.01)
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel(*([] if trouble is None else [trouble, "A narrative."]))
-    failing = narrating(scopes, tokens, model)
+    failing = narrating(scopes, model)
     text = "Strong wind today!"
     assert await shown(failing, text) == await shown(behavior, text)
     if trouble is not None:
@@ -279,10 +274,10 @@ async def test_without_a_narrative_the_dated_list_is_shown(
 
 @pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])
 async def test_one_synopsis_becomes_a_narrative_only_if_set_to_always(
-    scopes: Scopes, tokens: TokenCounter, when: str, calls: int
+    scopes: Scopes, when: str, calls: int
 ) -> None:
     model = ScriptedModel("A narrative.")
-    behavior = narrating(scopes, tokens, model, when=when)
+    behavior = narrating(scopes, model, when=when)
     await shown(behavior, "hello")
     assert model.asked == []  # there is none yet
     await store_entries(scopes, PRIVATE, TAXES)
@@ -290,9 +285,9 @@ async def test_one_synopsis_becomes_a_narrative_only_if_set_to_always(
     assert len(model.asked) == calls
 
 
-async def test_a_cancelled_turn_awaits_no_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
+async def test_a_cancelled_turn_awaits_no_narrative(scopes: Scopes) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    behavior = narrating(scopes, tokens, ScriptedModel())
+    behavior = narrating(scopes, ScriptedModel())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await shown(behavior, "Strong wind today!")

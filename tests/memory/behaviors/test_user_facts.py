@@ -39,6 +39,7 @@ from tests.memory.behaviors.batches import (
     store_entries,
     texts,
 )
+from tests.memory.conftest import TOKENS
 from tests.work import longest_stretch
 
 MINE = Scope.of_person(ANNA.id)
@@ -53,8 +54,8 @@ def known(*facts: ScopeEntry) -> ScopeMemory:
 
 
 @pytest.fixture
-def behavior(scopes: Scopes, tokens: TokenCounter) -> UserFacts:
-    return UserFacts(scopes, tokens)
+def behavior(scopes: Scopes) -> UserFacts:
+    return UserFacts(scopes, TOKENS)
 
 
 def learned(behavior: UserFacts, taught: Batch, *statements: Statement) -> list[ScopeEntry]:
@@ -245,14 +246,12 @@ def test_the_input_holds_the_current_facts_with_ids(behavior: UserFacts) -> None
     assert prompt_input == '{"id":2,"since":"2025-11-11","fact":"Is vegan."}'
 
 
-def test_with_many_facts_the_input_holds_fitting_ones_and_the_newest(
-    behavior: UserFacts, tokens: TokenCounter
-) -> None:
+def test_with_many_facts_the_input_holds_fitting_ones_and_the_newest(behavior: UserFacts) -> None:
     many = [fact("Is allergic to hazelnuts."), *(fact(f"Owns book {n}.") for n in range(300))]
     prompt_input = behavior.prompt_input(batch(said(1, "hazelnuts again"), facts=known(*many)))
     assert "hazelnuts" in prompt_input.splitlines()[0]
     assert "Owns book 299." in prompt_input
-    assert tokens.count(prompt_input) <= 1_000
+    assert TOKENS.count(prompt_input) <= 1_000
 
 
 async def test_facts_are_shown_with_id_date_and_repetitions_and_replaced_ones_are_not(
@@ -270,7 +269,7 @@ async def test_facts_are_shown_with_id_date_and_repetitions_and_replaced_ones_ar
 
 
 async def test_with_many_facts_only_fitting_ones_are_shown(
-    behavior: UserFacts, scopes: Scopes, tokens: TokenCounter
+    behavior: UserFacts, scopes: Scopes
 ) -> None:
     await store_entries(
         scopes,
@@ -281,7 +280,7 @@ async def test_with_many_facts_only_fitting_ones_are_shown(
     text = await shown(behavior, "Which cake without hazelnuts?")
     assert "hazelnuts" in text
     assert "book" not in text
-    assert tokens.count(await shown(behavior, "Which books do I own?")) <= 450
+    assert TOKENS.count(await shown(behavior, "Which books do I own?")) <= 450
 
 
 async def test_private_facts_are_not_shown_in_a_group(behavior: UserFacts, scopes: Scopes) -> None:
@@ -565,7 +564,7 @@ class CountingTokens(TokenCounter):
 
 
 async def test_of_thousands_of_facts_the_newest_pins_are_shown_and_few_are_counted(
-    scopes: Scopes, tokens: TokenCounter
+    scopes: Scopes,
 ) -> None:
     """Before the fix, all of them were counted on the event loop, and the first pins won."""
     counting = CountingTokens()
@@ -577,7 +576,7 @@ async def test_of_thousands_of_facts_the_newest_pins_are_shown_and_few_are_count
     await store_entries(scopes, MINE, *pins)
     always = await shown(behavior, "Hello.")
     assert "Likes dish 1499." in always
-    assert tokens.count(always) < 500
+    assert TOKENS.count(always) < 500
     listed = await shown(behavior, "Which dishes do I like? List all of them.")
     assert listed.count("Likes dish 1499.") == 2
     behavior.prompt_input(batch(said(1, "Hm."), facts=known(*pins)))

@@ -21,9 +21,8 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.erasure.test_forgetting import ANNS, CANARY, forget, say, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import (
@@ -109,11 +108,11 @@ async def test_what_is_hidden_for_two_facts_is_recalled_again_after_both(memory:
 
 @PLACES
 async def test_an_answer_that_is_committed_while_its_fact_is_deleted_is_not_recalled(
-    memory: Memory, tokens: TokenCounter, interrupted: InterruptedClient, here: Scope, scope: Scope
+    memory: Memory, interrupted: InterruptedClient, here: Scope, scope: Scope
 ) -> None:
     await talk(memory, "my tomcat is called Mephisto", conversation=here)
     await write(memory, scope, Fact(0, "has a tomcat called Mephisto", (source(1, here),), 1))
-    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
+    beside = memory_of(interrupted)
     answers = partial(say, memory, 2, "What shall I buy?", "Milk for Mephisto.", here=here)
     interrupted.behind["HGETALL"] = partial(answers, used="f1")  # behind the first look for such
     await beside.correcting.delete_fact(here, 1)
@@ -218,15 +217,10 @@ async def test_messages_get_no_vector_if_memory_goes_off_during_the_embedding(
 
 @pytest.mark.parametrize("is_on_again", [False, True])
 async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
-    memory: Memory,
-    model: ScriptedModel,
-    tokens: TokenCounter,
-    interrupted: InterruptedClient,
-    *,
-    is_on_again: bool,
+    memory: Memory, model: ScriptedModel, interrupted: InterruptedClient, *, is_on_again: bool
 ) -> None:
     embedder = None if is_on_again else WordsEmbedder()
-    beside = Memory(interrupted, 42, tokens, embedder, OPTIONS)
+    beside = memory_of(interrupted, embedder)
     beside.enable_learning([Notes(every=1, is_personal=True)], model)
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     if is_on_again:

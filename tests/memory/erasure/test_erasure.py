@@ -16,9 +16,8 @@ from memory.scopes.changes import Receipt
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -108,13 +107,13 @@ async def test_a_cancelled_question_cannot_be_confirmed_nor_a_started_one_cancel
 
 
 async def test_a_question_that_is_confirmed_meanwhile_is_not_withdrawn(
-    memory: Memory, interrupted: InterruptedClient, tokens: TokenCounter
+    memory: Memory, interrupted: InterruptedClient
 ) -> None:
     """Any admin of a group may confirm, also while the one who was asked says no."""
     nonce = await memory.questions.ask(GROUP, "clear", ANN)
     confirm = partial(memory.forgetting.clear, GROUP, nonce, BOB, 10, as_admin=True)
     interrupted.behind["EXISTS"] = confirm
-    questions = Memory(interrupted, 42, tokens, None, OPTIONS).questions
+    questions = memory_of(interrupted).questions
     assert not await questions.withdraw(GROUP, nonce, ANN)
     assert await memory.questions.check(GROUP, nonce, "clear", None) == ""
 

@@ -27,10 +27,9 @@ from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from memory.work.item import WorkChanges, WorkItem
 from tests.memory.clients import InterruptedClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import (
     ANN,
@@ -127,9 +126,9 @@ async def say(
 
 
 async def test_an_answer_that_is_committed_while_its_message_is_forgotten_goes_with_it(
-    memory: Memory, tokens: TokenCounter, interrupted: InterruptedClient, valkey: str
+    memory: Memory, interrupted: InterruptedClient, valkey: str
 ) -> None:
-    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
+    beside = memory_of(interrupted)
     await say(memory, 1, f"I have a {CANARY}", "Nice.")
     question = await memory.forgetting.find_exchange(HERE, 1)
     interrupted.behind["XREVRANGE"] = partial(say, memory, 2, "What do I have?", f"A {CANARY}.")

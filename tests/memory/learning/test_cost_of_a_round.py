@@ -10,10 +10,10 @@ from memory.learning.learner import LearningRound
 from memory.scopes.fields import ToolWrites
 from memory.scopes.writes import Remember
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.lab.sessions import conversation, made_up_topics
 from tests.lab.talking import HERE, talking
 from tests.lab.wire_tap import WireTap
+from tests.memory.conftest import TOKENS
 from tests.memory.turns import set_learned
 from tests.settings import Settings
 from tests.valkey import ValkeyServer
@@ -44,7 +44,7 @@ def commands_of(server: ValkeyServer) -> int:
 
 
 async def test_a_round_takes_few_round_trips_bytes_and_commands(
-    valkey_server: ValkeyServer, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
+    valkey_server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was 23 trips, 20 kB and 75 commands until November 2026; with a model call 31, 31, 112."""
     valkey_server.ask("FLUSHALL")
@@ -52,7 +52,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
     settings = Settings(_env_file=None)
     async with (
         WireTap(valkey_server.port) as tap,
-        talking(settings, tokens, tap.url) as (talk, tape),
+        talking(settings, TOKENS, tap.url) as (talk, tape),
     ):
         learn = talk.memory.learn
         # A process sends the text of a script with its first call. This one is called once an hour.

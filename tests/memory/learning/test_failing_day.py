@@ -11,14 +11,12 @@ from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import ModelCondition, Part, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.learning import learner, progress
-from memory.memory import Memory
 from memory.queue import ready_queue as sweep
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import ON_A_SERVER, OPTIONS
+from tests.memory.conftest import ON_A_SERVER, memory_of
 from tests.memory.learning.scripted import Notes, talk
 from tests.servers.model_api import (
     ApiError,
@@ -39,18 +37,17 @@ NOT_NOW = ApiError(503, "Overloaded", headers={"retry-after": "0"})
 class Day:
     """One process of a bot, its clock, and the server of its models."""
 
-    def __init__(self, store: RedisClient, tokens: TokenCounter, server: ModelApiServer) -> None:
+    def __init__(self, store: RedisClient, server: ModelApiServer) -> None:
         self.now = time()
         self.server = server
         self._store = store
-        self._tokens = tokens
 
     def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
         """Begin a process: it knows nothing of what failed before."""
         model_ = StructuredModel(client, "m", timeout_s=60)
         internal = InternalCalls(Resilient(model_), self._condition("learning"))
         embedder = OpenAIEmbedder(client, "e", None, 10, condition=self._condition("vectors"))
-        self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
+        self.memory = memory_of(self._store, embedder if embeds else None)
         self.notes = Notes(every=1)
         self.memory.enable_learning([] if embeds else [self.notes], internal, model_name=model)
 
@@ -92,13 +89,8 @@ async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
 
 
 @pytest.fixture
-def day(
-    store: RedisClient,
-    tokens: TokenCounter,
-    server: ModelApiServer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Day:
-    day = Day(store, tokens, server)
+def day(store: RedisClient, server: ModelApiServer, monkeypatch: pytest.MonkeyPatch) -> Day:
+    day = Day(store, server)
     for module in (learner, progress, sweep):
         monkeypatch.setattr(module, "time", lambda: day.now)
     return day

@@ -15,8 +15,7 @@ from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.search.message_search import embedded_text
 from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import OPTIONS, memory_of
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -41,7 +40,7 @@ LONG = 300  # messages: more than two batches
 
 def beside(memory: Memory, embedder: WordsEmbedder) -> Memory:
     """Return another process with another embedding model."""
-    return Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
+    return memory_of(memory.client, embedder)
 
 
 async def say(memory: Memory, *texts: str) -> None:
@@ -93,10 +92,8 @@ async def test_every_message_gets_its_vector_once(memory: Memory, embedder: Word
     assert await vectors(memory) == all_of(3)
 
 
-async def test_without_a_model_nothing_is_embedded(
-    store: RedisClient, tokens: TokenCounter
-) -> None:
-    memory = Memory(store, 42, tokens, None, OPTIONS)
+async def test_without_a_model_nothing_is_embedded(store: RedisClient) -> None:
+    memory = memory_of(store)
     await say(memory, "one")
     assert (await memory.learn(HERE)).messages == 0
     assert await vectors(memory) == []

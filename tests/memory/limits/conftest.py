@@ -8,8 +8,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import OPTIONS, memory_of
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import OneNodeCluster, ValkeyServer
 
@@ -43,9 +42,9 @@ def embedder() -> WordsEmbedder:
 
 
 @pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+def memory(store: RedisClient, embedder: WordsEmbedder) -> Memory:
     times = TurnTimes(60_000, 0, 0)  # a Redis is filled up within a lease
-    return Memory(store, 42, tokens, embedder, replace(OPTIONS, times=times))
+    return memory_of(store, embedder, replace(OPTIONS, times=times))
 
 
 _CHUNK = bytes(2**14)

@@ -10,8 +10,7 @@ from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.limits.conftest import REDIS_BYTES, fill, fill_up
 from tests.memory.turns import close, put, take, texts
 from tests.valkey import ValkeyServer
@@ -70,12 +69,10 @@ async def test_admins_are_told_again_after_a_fall_but_not_on_the_same_day(memory
             await monitor._note({f"reported:{news}": int(at), "level": int(level)})
 
 
-async def test_one_of_several_processes_sends_the_alert(
-    store: RedisClient, tokens: TokenCounter, memory: Memory
-) -> None:
+async def test_one_of_several_processes_sends_the_alert(store: RedisClient, memory: Memory) -> None:
     await fill(memory, 0.83)
     admins = Admins()
-    others = [Memory(store, 42, tokens, None, OPTIONS) for _ in range(5)]
+    others = [memory_of(store) for _ in range(5)]
     for _ in range(2):
         await asyncio.gather(*(each.capacity.check(admins.tell) for each in others))
     assert admins.told == ["filling"]

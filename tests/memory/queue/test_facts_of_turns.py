@@ -8,8 +8,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, GROUP, HERE, close, exchange, put, read_by, take, texts, turn_of
 from tests.valkey import ValkeyServer, opened
 
@@ -65,14 +64,14 @@ async def test_after_anothers_erasure_no_old_fact_is_used(memory: Memory, other:
 
 
 async def test_a_fact_that_a_restart_of_redis_lost_makes_room_for_another(
-    own_server: ValkeyServer, tokens: TokenCounter
+    own_server: ValkeyServer,
 ) -> None:
     """The new one has its number: who deletes what is shown would delete the other one.
 
     A turn that runs meanwhile has the lost fact, and does not put it back into the cache.
     """
     async with opened(own_server.url) as client:
-        memory, other = [Memory(client, 42, tokens, None, OPTIONS) for _ in range(2)]
+        memory, other = [memory_of(client) for _ in range(2)]
         await memory.scopes.drop_lost()
         await learn(memory, "has a cat", GROUP)
         turn = await turn_of(memory, 1, GROUP)
@@ -95,9 +94,7 @@ async def test_the_facts_of_a_group_are_in_its_own_scope(memory: Memory) -> None
     assert memory.histories.cursor(GROUP) == Cursor()
 
 
-async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(
-    memory: Memory,
-) -> None:
+async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(memory: Memory) -> None:
     """An operator may have deleted it, or Redis may have evicted it."""
     metas = [memory.keys.scope(scope).meta for scope in (HERE, PERSON)]
     await exchange(memory, 1)

@@ -13,8 +13,7 @@ from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
 from memory.queue.turn_store import TurnTimes
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, close, put, take
 from tests.valkey import opened
 
@@ -32,7 +31,7 @@ def memory(memory: Memory) -> Memory:
 @pytest.fixture
 async def other_process(valkey: str) -> AsyncIterator[Memory]:
     async with opened(valkey, max_connections=3) as client:
-        yield Memory(client, 42, await TokenCounter.load(), None, OPTIONS)
+        yield memory_of(client)
 
 
 async def renew(memory: Memory, turn: OpenTurn) -> None:
@@ -250,7 +249,7 @@ async def test_signals_survive_a_broken_connection(memory: Memory, other_process
 
 async def test_a_process_without_a_connection_to_spare_hears_nothing(valkey: str) -> None:
     async with opened(valkey, max_connections=2) as client:
-        lonely = Memory(client, 1, await TokenCounter.load(), None, OPTIONS)
+        lonely = memory_of(client, bot=1)
         await lonely.turns.signals.listen()
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from memory.memory import Memory
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, exchange, put
 
 
@@ -102,10 +101,10 @@ async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
 
 @pytest.mark.parametrize("step", ["park", "hand_over"])
 async def test_a_wake_up_that_is_taken_before_the_lease_is_given_back_comes_again(
-    interrupted: InterruptedClient, tokens: TokenCounter, step: str
+    interrupted: InterruptedClient, step: str
 ) -> None:
     """Two processes saw the first entry. One takes it at once, the other one late."""
-    memory = Memory(interrupted, 42, tokens, None, OPTIONS)
+    memory = memory_of(interrupted)
     turn, seen = await begin(memory, 1), list[float]()
 
     async def take_first() -> None:

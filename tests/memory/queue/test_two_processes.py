@@ -18,8 +18,7 @@ from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors, fin
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put, read_by, store
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
@@ -28,8 +27,8 @@ LONG = 300  # messages that are embedded in more than two batches
 
 
 @pytest.fixture
-def two(store: RedisClient, tokens: TokenCounter) -> tuple[Memory, Memory]:
-    one, other = (Memory(store, 42, tokens, WordsEmbedder(), OPTIONS) for _ in range(2))
+def two(store: RedisClient) -> tuple[Memory, Memory]:
+    one, other = (memory_of(store, WordsEmbedder()) for _ in range(2))
     return one, other
 
 
@@ -147,7 +146,7 @@ async def test_after_a_change_of_model_search_is_lexical_until_all_is_embedded_a
 
     embedder = WordsEmbedder("larger", dimensions=256)
     embedder.fails_at = 2
-    new = Memory(old.client, 42, old.histories.tokens, embedder, OPTIONS)
+    new = memory_of(old.client, embedder)
     with pytest.raises(EmbeddingsUnavailable):
         await new.learn(GROUP)
     _, vectors = await stored(old)
@@ -157,7 +156,7 @@ async def test_after_a_change_of_model_search_is_lexical_until_all_is_embedded_a
         first, *_ = await (await turned(memory)).search("boat", 1)
         assert (first.seq, first.dense) == (LONG, 0.0)
 
-    again = Memory(old.client, 42, old.histories.tokens, embedder, OPTIONS)
+    again = memory_of(old.client, embedder)
     await end_pauses(again, GROUP)
     await again.learn(GROUP)
     assert len(embedder.texts) == LONG

@@ -23,10 +23,9 @@ from memory.search.message_search import SearchFilter
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.lab.recall import found_alone
 from tests.memory.clients import InterruptedClient
-from tests.memory.conftest import ON_A_SERVER, OPTIONS
+from tests.memory.conftest import ON_A_SERVER, OPTIONS, memory_of
 from tests.memory.turns import (
     ANN,
     GROUP,
@@ -256,8 +255,8 @@ async def test_nothing_asked_is_nothing_found_and_costs_no_embedding(
     assert len(embedder.calls) == embedded
 
 
-async def test_without_vectors_words_are_searched(store: RedisClient, tokens: TokenCounter) -> None:
-    memory = Memory(store, 42, tokens, None, OPTIONS)
+async def test_without_vectors_words_are_searched(store: RedisClient) -> None:
+    memory = memory_of(store)
     history = await remembering(memory, (BOAT, "Nice"))
     assert history.is_searchable
     found, *_ = await history.search("boat", 8)
@@ -289,9 +288,9 @@ async def test_the_first_thing_said_needs_no_word_of_the_question(memory: Memory
 
 
 async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds(
-    store: RedisClient, tokens: TokenCounter
+    store: RedisClient,
 ) -> None:
-    memory = Memory(store, 1, tokens, None, OPTIONS)
+    memory = memory_of(store, bot=1)
     said = [(f"Good soup again, number {n % 4}", "Yes") for n in range(40)]
     said[3] = ("The museum in Bonn was open", "Good")
     said[30] = ("Half of the Prado was shut", "A pity")
@@ -307,9 +306,9 @@ async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds
 
 
 async def test_a_question_that_finds_little_finds_little_that_resembles_it(
-    store: RedisClient, tokens: TokenCounter
+    store: RedisClient,
 ) -> None:
-    memory = Memory(store, 1, tokens, None, OPTIONS)
+    memory = memory_of(store, bot=1)
     said = [f"Good soup again, number {n % 4}" for n in range(40)]
     said[20] = "My apprentice Joaquín left for Murano"
     said[1::10] = ["Joaquín paints", "Murano is far"] * 2
@@ -329,10 +328,10 @@ async def test_if_embedding_fails_words_are_found(memory: Memory, embedder: Word
 
 
 async def test_a_message_is_found_by_its_day_in_the_operator_s_time_zone(
-    store: RedisClient, tokens: TokenCounter
+    store: RedisClient,
 ) -> None:
     kyiv = replace(OPTIONS, zone=ZoneInfo("Europe/Kyiv"))
-    history = await history_of(Memory(store, 42, tokens, None, kyiv))
+    history = await history_of(memory_of(store, options=kyiv))
     last_of_may = datetime(2026, 5, 31, 22, tzinfo=UTC).timestamp()
     await history.append_user_message("I bought a boat", last_of_may - 3_600 * 24)
     await history.append_user_message("I sold my bicycle", last_of_may)
@@ -489,11 +488,11 @@ async def test_a_forgetting_takes_what_no_turn_appended(memory: Memory, kind: Jo
 
 @pytest.mark.parametrize("are_embedded", [True, False])
 async def test_a_long_read_holds_no_vectors_of_two_lengths(
-    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter, *, are_embedded: bool
+    interrupted: InterruptedClient, store: RedisClient, *, are_embedded: bool
 ) -> None:
     """While a page is read the model changes behind its name, or the first vectors come."""
-    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
-    learner = Memory(store, 42, tokens, embedder := WordsEmbedder(), OPTIONS)
+    memory = memory_of(interrupted, WordsEmbedder())
+    learner = memory_of(store, embedder := WordsEmbedder())
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(150)])
     if are_embedded:
         await learner.learn(HERE)
@@ -511,11 +510,11 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
 
 
 async def test_vectors_are_never_taken_for_those_of_the_model_before(
-    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
+    interrupted: InterruptedClient, store: RedisClient
 ) -> None:
     """Another model embeds everything again between the read of the versions and of the vectors."""
-    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
-    learner = Memory(store, 42, tokens, embedder := WordsEmbedder("earlier"), OPTIONS)
+    memory = memory_of(interrupted, WordsEmbedder())
+    learner = memory_of(store, embedder := WordsEmbedder("earlier"))
     await talk(await history_of(learner), ("boat", "yes"))
     await learner.learn(HERE)
 
@@ -532,10 +531,10 @@ async def test_vectors_are_never_taken_for_those_of_the_model_before(
 
 @pytest.mark.parametrize("what", ["the server was replaced", "a message came between"])
 async def test_what_changed_while_a_warm_history_was_read_is_read_again(
-    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter, what: str
+    interrupted: InterruptedClient, store: RedisClient, what: str
 ) -> None:
-    memory = Memory(interrupted, 42, tokens, None, OPTIONS)
-    other = Memory(store, 42, tokens, None, OPTIONS)
+    memory = memory_of(interrupted)
+    other = memory_of(store)
     await talk(await history_of(other), (BOAT, "Nice"))
     mine = await ChatHistory.read(memory.histories, HERE)
 
@@ -550,7 +549,7 @@ async def test_what_changed_while_a_warm_history_was_read_is_read_again(
 
     interrupted.behind["XRANGE"] = meanwhile
     history = await ChatHistory.read(memory.histories, HERE)
-    stored = await ChatHistory.read(Memory(store, 42, tokens, None, OPTIONS).histories, HERE)
+    stored = await ChatHistory.read(memory_of(store).histories, HERE)
     assert texts(history.messages) == texts(stored.messages)
 
 

@@ -15,8 +15,7 @@ from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
 
@@ -67,11 +66,9 @@ async def test_an_answer_without_what_is_unchanged_is_not_all_of_a_scope(memory:
     assert len((await scopes.current(HERE)).facts) == 2
 
 
-async def test_two_processes_that_write_in_turn_have_what_is_stored(
-    store: RedisClient, tokens: TokenCounter
-) -> None:
+async def test_two_processes_that_write_in_turn_have_what_is_stored(store: RedisClient) -> None:
     chance, embedder = Random(21), WordsEmbedder()
-    processes = [Memory(store, 42, tokens, embedder, OPTIONS) for _ in range(2)]
+    processes = [memory_of(store, embedder) for _ in range(2)]
     for number in range(80):
         memory = chance.choice(processes)
         here = await memory.scopes.read(HERE)
@@ -90,7 +87,7 @@ async def test_two_processes_that_write_in_turn_have_what_is_stored(
                 await memory.scopes.update(
                     HERE, lambda read: Revision(records=[fact.id for fact in read.facts[:2]])
                 )
-        fresh = Memory(store, 42, tokens, embedder, OPTIONS)
+        fresh = memory_of(store, embedder)
         stored = _held(await fresh.scopes.read(HERE))
         assert _held(await memory.scopes.read(HERE)) == stored
         if chance.random() < 0.5:

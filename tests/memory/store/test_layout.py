@@ -25,8 +25,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Command
 from memory.store.keys import Scope
 from memory.store.store import LAYOUT, OtherLayout
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import ValkeyServer
 
@@ -48,9 +47,9 @@ def valkey(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+async def memory(store: RedisClient) -> Memory:
     await write(store, STORED)
-    return Memory(store, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
+    return memory_of(store, WordsEmbedder(dimensions=8), bot=BOT)
 
 
 async def write(store: RedisClient, stored: Mapping[str, Any]) -> None:
@@ -148,9 +147,9 @@ async def test_another_layout_is_refused_with_what_to_do(
 
 
 async def test_an_empty_store_gets_our_layout_and_data_without_one_are_refused(
-    store: RedisClient, tokens: TokenCounter
+    store: RedisClient,
 ) -> None:
-    empty = Memory(store, BOT, tokens, None, OPTIONS)
+    empty = memory_of(store, bot=BOT)
     await empty.take_layout()
     await empty.take_layout()
     await write(store, STORED)

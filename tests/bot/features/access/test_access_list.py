@@ -13,9 +13,8 @@ from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import take
 from tests.settings import Settings
 
@@ -113,10 +112,8 @@ async def test_another_process_learns_of_a_change_with_its_next_reading(memory: 
     assert (set(other.admitted), other.removed, set(other.refused)) == (set(), {ANNA}, {ANNA})
 
 
-async def test_a_slow_reading_does_not_undo_a_newer_one(
-    interrupted: InterruptedClient, tokens: TokenCounter
-) -> None:
-    memory = Memory(interrupted, 42, tokens, None, OPTIONS)
+async def test_a_slow_reading_does_not_undo_a_newer_one(interrupted: InterruptedClient) -> None:
+    memory = memory_of(interrupted)
     access = access_of(memory)
     await access.admit_group(-5, "Club", ADMIN)
     await interrupted.call("INCR", memory.keys.access("version"))

@@ -12,8 +12,7 @@ from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import Saving
 from memory.memory import Memory
 from memory.store.store import LAYOUT
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS, valkey
+from tests.memory.conftest import memory_of, valkey
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import ValkeyServer, opened
 
@@ -37,11 +36,11 @@ def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeySer
 
 
 @pytest.fixture
-async def empty(other_server: ValkeyServer, tokens: TokenCounter) -> AsyncIterator[Memory]:
+async def empty(other_server: ValkeyServer) -> AsyncIterator[Memory]:
     """Give the memory of the same bot on another, empty server."""
     other_server.ask("FLUSHALL")
     async with opened(other_server.url) as client:
-        yield Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
+        yield memory_of(client, WordsEmbedder())
 
 
 @pytest.fixture

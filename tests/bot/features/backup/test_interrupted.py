@@ -20,7 +20,6 @@ from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.store import LAYOUT, pages_of_scopes
-from memory.text.tokens import TokenCounter
 from tests.bot.features.backup.conftest import later_journal, restore, save
 from tests.bot.features.backup.test_restoring import (
     CANARY,
@@ -33,7 +32,7 @@ from tests.bot.features.backup.test_running import settings_of
 from tests.conftest import Doomed
 from tests.memory import clients
 from tests.memory.clients import DyingClient, full_redis
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, BOB, GROUP, HERE, forget_ann, texts
 from tests.valkey import ValkeyServer
 
@@ -55,13 +54,7 @@ class StepwiseClient(DyingClient):
 @ONCE
 @pytest.mark.parametrize("dies", [True, False], ids=["it dies", "another one dies meanwhile"])
 async def test_a_restore_that_died_or_met_one_that_died_is_whole_when_it_is_run_again(
-    memory: Memory,
-    empty: Memory,
-    file: Path,
-    other_server: ValkeyServer,
-    tokens: TokenCounter,
-    *,
-    dies: bool,
+    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, *, dies: bool
 ) -> None:
     """Two used the same staged names, and a group was restored without its messages."""
     await remember_much(memory)
@@ -75,10 +68,10 @@ async def test_a_restore_that_died_or_met_one_that_died_is_whole_when_it_is_run_
     async def begin_another() -> None:
         other.calls_left = 12
         with suppress(StoreUnavailable):
-            await restore(Memory(other, 42, tokens, None, OPTIONS), file)
+            await restore(memory_of(other), file)
         staged.append(await empty.client.call("KEYS", "*restoring*"))
 
-    async for _ in restores(other_server, tokens, file, None if dies else begin_another):
+    async for _ in restores(other_server, file, None if dies else begin_another):
         await restore(empty, file)
         assert await exported(empty, HERE, GROUP) == expected
         assert await content_of(empty) == keys
@@ -96,7 +89,7 @@ Then = Callable[[], Awaitable[object]]
 
 
 async def restores(
-    server: ValkeyServer, tokens: TokenCounter, file: Path, then: Then | None = None
+    server: ValkeyServer, file: Path, then: Then | None = None
 ) -> AsyncIterator[bool]:
     """Restore with `then`, or a death, ever later; yield whether the restore was over before it."""
     client = await StepwiseClient.open(server.url)
@@ -105,7 +98,7 @@ async def restores(
         server.ask("FLUSHALL")
         client.calls_left = commands
         with suppress(StoreUnavailable):
-            await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+            await restore(memory_of(client), file)
         is_over = client.calls_left >= 0
         yield is_over
         commands += 8
@@ -115,27 +108,22 @@ async def restores(
 
 @ONCE
 async def test_an_erasure_during_a_restore_wins(
-    memory: Memory,
-    empty: Memory,
-    file: Path,
-    other_server: ValkeyServer,
-    tokens: TokenCounter,
-    dying: DyingClient,
+    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, dying: DyingClient
 ) -> None:
     await remember_much(memory)
     await save(memory, file)
-    async for is_over in restores(other_server, tokens, file, partial(forget_ann, empty)):
+    async for is_over in restores(other_server, file, partial(forget_ann, empty)):
         assert is_over or CANARY.encode() not in await everything_in(empty)
     dying.then = partial(memory.client.call, "ZADD", memory.keys.erasures, 1, "id|later|1")
     for dying.calls_left in range(2):
         await memory.client.call("FLUSHALL")
         with pytest.raises(BackupRefused, match="in the store holds an entry, which this version"):
-            await restore(Memory(dying, 42, tokens, None, OPTIONS), file)
+            await restore(memory_of(dying), file)
 
 
 @ONCE
 async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_begins_it_again(
-    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
+    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer
 ) -> None:
     """No erasure finds it, and it stayed for an hour. Others may be erased meanwhile, too.
 
@@ -151,9 +139,9 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
             await empty.client.call("UNLINK", name)
 
     expected = await exported(memory, HERE, GROUP)
-    async for _ in restores(other_server, tokens, file, expire):
+    async for _ in restores(other_server, file, expire):
         assert await exported(empty, HERE, GROUP) == expected
-    async for _ in restores(other_server, tokens, file, partial(restore, empty, file)):
+    async for _ in restores(other_server, file, partial(restore, empty, file)):
         assert await empty.client.call("KEYS", "*restoring*") == []
 
     async def erase() -> None:
@@ -163,7 +151,7 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
     other_server.ask("FLUSHALL")
     client, others = await DyingClient.open(other_server.url), map(Scope.of_chat, range(99, 999))
     client.then = erase
-    await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+    await restore(memory_of(client), file)
     assert await exported(empty, HERE, GROUP) == expected
 
     async def evict() -> None:
@@ -174,13 +162,13 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
     other_server.ask("FLUSHALL")
     client.then = evict
     with pytest.raises(BackupRefused, match="set maxmemory-policy to noeviction"):
-        await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+        await restore(memory_of(client), file)
     await client.close()
     assert await texts(empty) == []
 
 
 async def test_a_restart_or_a_new_time_between_two_pages_leaves_out_no_scope_and_no_erasure(
-    tmp_path: Path, tokens: TokenCounter
+    tmp_path: Path,
 ) -> None:
     """They were read with a cursor, which another server takes for another place.
 
@@ -188,7 +176,7 @@ async def test_a_restart_or_a_new_time_between_two_pages_leaves_out_no_scope_and
     """
     with ValkeyServer(tmp_path, "--appendonly", "yes") as server:
         client = await clients.InterruptedClient.open(server.url)
-        store = Memory(client, 42, tokens, None, OPTIONS).store
+        store = memory_of(client).store
         scopes = {*map(Scope.of_chat, range(1, 2_501))}
         entries = {f"{number:032}|x|0a": 1.5 + number // 3 for number in range(2_500)}
         await client.pipeline(
@@ -309,7 +297,7 @@ class InterruptedClient(RedisClient):
 @ONCE
 @pytest.mark.parametrize("ends", [True, False], ids=["it ends", "its worker dies behind the wipe"])
 async def test_a_job_that_erases_during_a_backup_takes_all_that_was_said_before_and_no_more(
-    memory: Memory, empty: Memory, file: Path, valkey: str, tokens: TokenCounter, *, ends: bool
+    memory: Memory, empty: Memory, file: Path, valkey: str, *, ends: bool
 ) -> None:
     await say(memory, "I sail")
     await memory.client.call("SET", "updates", 2_000)
@@ -318,7 +306,7 @@ async def test_a_job_that_erases_during_a_backup_takes_all_that_was_said_before_
     wanted = {"receipt": "job", "last_update": "999", "until": time.time(), "ttl_s": 3_600}
     wipe = partial(memory.store.run, "wipe", HERE, wanted)
     client.then = partial(memory.jobs.run_job, "job") if ends else wipe
-    await save(Memory(client, 42, tokens, None, OPTIONS), file)
+    await save(memory_of(client), file)
     await client.close()
     await restore(empty, file)
     assert await texts(empty) == []

@@ -22,11 +22,10 @@ from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.commands import Command
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from memory.work.item import WorkItem
 from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, restore, save
 from tests.memory.clients import DyingClient
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import OPTIONS, memory_of
 from tests.memory.erasure.test_forgetting import write
 from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, erase_all, forget_ann, take, texts
 
@@ -233,7 +232,7 @@ async def test_the_journal_names_nobody_and_repeats_no_word(memory: Memory) -> N
 
 
 async def test_a_decision_after_a_backup_or_in_the_middle_of_a_restore_stays(
-    memory: Memory, empty: Memory, file: Path, dying: DyingClient, tokens: TokenCounter
+    memory: Memory, empty: Memory, file: Path, dying: DyingClient
 ) -> None:
     key = memory.keys.access
     await empty.client.call("HSET", key("admitted"), ANN, "1|asked|1", BOB, "1|asked|1")
@@ -247,7 +246,7 @@ async def test_a_decision_after_a_backup_or_in_the_middle_of_a_restore_stays(
     dying.then = partial(memory.client.pipeline, removal(ANN))
     for _ in dying.deaths():
         await memory.client.call("FLUSHALL")
-        await restore(Memory(dying, 42, tokens, None, OPTIONS), file, journal)
+        await restore(memory_of(dying), file, journal)
         members = Members(memory.store)
         await members.refresh()
         left = {ANN} if dying.calls_left >= 0 else set()
@@ -255,14 +254,14 @@ async def test_a_decision_after_a_backup_or_in_the_middle_of_a_restore_stays(
 
 
 async def test_documents_of_a_backup_that_is_older_than_the_journal_are_not_restored(
-    memory: Memory, empty: Memory, file: Path, tokens: TokenCounter
+    memory: Memory, empty: Memory, file: Path
 ) -> None:
     """They never expire, but the journal's entry of a removed one does."""
     shop = Scope.of_namespace("shop")
     here = await memory.scopes.read(shop)
     await Library(memory.scopes).put(here, Origin("prices"), [Section(CANARY)])
     await save(memory, file)
-    long_after = Memory(empty.client, 42, tokens, None, replace(OPTIONS, ttl_s=0))
+    long_after = memory_of(empty.client, options=replace(OPTIONS, ttl_s=0))
     assert await restore(long_after, file) == {"expired": 1}
     assert await restore(empty, file) == {"restored": 1}
     assert await empty.client.call("TTL", empty.keys.scope(shop).records) == -1

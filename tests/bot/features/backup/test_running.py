@@ -14,13 +14,11 @@ from bot.features.backup.command_line import NOTHING_THERE, _on_one_server, run_
 from bot.features.backup.probes import PROBES, backup_row
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
-from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from memory.store.store import OtherLayout
-from memory.text.tokens import TokenCounter
 from tests.bot.features.conftest import SettingsOf
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.valkey import ValkeyServer
 
 
@@ -54,7 +52,7 @@ def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(
 
 
 async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_with_what_to_do(
-    tmp_path: Path, tokens: TokenCounter
+    tmp_path: Path,
 ) -> None:
     """A scan that goes on at another server may miss keys, and the log spoke of the start."""
     with ValkeyServer(tmp_path) as server:
@@ -72,7 +70,7 @@ async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_wit
             await run(server.stop, server.start)
         with pytest.raises(BackupRefused, match="has failed, so run this again: SET"):
             await run(server.stop)
-        await Saving(Memory(client, 42, tokens, None, OPTIONS).store).note_done()
+        await Saving(memory_of(client).store).note_done()
         await client.close()
 
 
@@ -98,9 +96,9 @@ def test_the_row_says_how_old_the_last_backup_is() -> None:
 
 
 async def test_a_backup_is_seen_by_the_check_of_its_bot_alone(
-    store: RedisClient, tokens: TokenCounter, settings_of: SettingsOf
+    store: RedisClient, settings_of: SettingsOf
 ) -> None:
-    await Saving(Memory(store, 42, tokens, None, OPTIONS).store).note_done()
+    await Saving(memory_of(store).store).note_done()
     for bot, verdict in ((42, "ok"), (43, "warn")):
         [row] = [row async for row in PROBES[0].run(settings_of(), store, Keys(bot))]
         assert row.verdict == verdict

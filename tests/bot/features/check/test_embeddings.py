@@ -15,10 +15,9 @@ from memory.scopes.log import stored_fields
 from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.lab.recall import exchanges
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.servers.model_api import (
     ApiError,
     Break,
@@ -143,8 +142,8 @@ async def talk(memory: Memory, sessions: int) -> None:
     await memory.learn(here)
 
 
-async def compared(store: RedisClient, tokens: TokenCounter, embedder: Embedder, n: int) -> None:
-    await talk(Memory(store, 42, tokens, embedder, OPTIONS), n)
+async def compared(store: RedisClient, embedder: Embedder, n: int) -> None:
+    await talk(memory_of(store, embedder), n)
 
 
 async def row(settings: object, store: RedisClient) -> Row:
@@ -158,13 +157,12 @@ async def row(settings: object, store: RedisClient) -> Row:
 )
 async def test_vectors_are_compared_with_words_alone(
     store: RedisClient,
-    tokens: TokenCounter,
     settings_of: SettingsOf,
     by_meaning: bool,  # noqa: FBT001 - a parameter of the test
     verdict: str,
     advice: str,
 ) -> None:
-    await compared(store, tokens, Embedder(by_meaning=by_meaning), SESSIONS)
+    await compared(store, Embedder(by_meaning=by_meaning), SESSIONS)
     found = await row(settings_of(openai_embedding_model="meaning"), store)
     assert (found.verdict, found.advice[: len(advice)]) == (verdict, advice)
     assert found.seen.startswith(f"of {SESSIONS * 3 // 2} messages of 1 conversations")
@@ -173,9 +171,9 @@ async def test_vectors_are_compared_with_words_alone(
 
 
 async def test_few_messages_and_vectors_of_another_model_say_nothing(
-    store: RedisClient, tokens: TokenCounter, settings_of: SettingsOf
+    store: RedisClient, settings_of: SettingsOf
 ) -> None:
-    await compared(store, tokens, Embedder(by_meaning=True), FEW)
+    await compared(store, Embedder(by_meaning=True), FEW)
     for name in ("meaning", "another"):
         found = await row(settings_of(openai_embedding_model=name), store)
         assert (found.verdict, found.seen) == (

@@ -18,8 +18,8 @@ from memory.documents import Library, Origin, Section, key_of
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.features.services import services_of
+from tests.memory.conftest import TOKENS
 from tests.settings import Settings
 
 ANN, BEN = Scope.of_chat(7), Scope.of_chat(8)
@@ -122,14 +122,12 @@ async def test_a_namespace_of_one_chat_is_read_only_there(memory: Memory) -> Non
     assert "g1" not in with_all
 
 
-async def test_passages_stay_within_the_budget(
-    memory: Memory, library: Library, tokens: TokenCounter
-) -> None:
+async def test_passages_stay_within_the_budget(memory: Memory, library: Library) -> None:
     pages = [Section("The whale swims. " * 12 + f"Page {n}.", f"page {n}") for n in range(9)]
     await put(memory, library, ANN, Origin("sea.pdf"), pages)
     found = await told(rag(memory, k=8, budget_tokens=200), ANN, "whale swims")
     assert found
-    assert tokens.count(found) <= 200
+    assert TOKENS.count(found) <= 200
 
 
 async def test_without_hits_a_new_files_opening_is_shown(memory: Memory, library: Library) -> None:

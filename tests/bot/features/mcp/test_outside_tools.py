@@ -46,8 +46,8 @@ from memory.behaviors.tool import Tool, ToolError
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.agent.test_tool_files import OPUS, PNG
+from tests.memory.conftest import TOKENS
 from tests.memory.text.test_untrusted_text import ORDINARY
 from tests.servers.dropping import DroppingServer
 from tests.servers.mcp_shop import READ, SCHEMA, Shop, ShopServer, shop_tool
@@ -74,9 +74,9 @@ COMMAND = (sys.executable, "-m", "tests.servers.mcp_shop")
 
 
 async def listed(
-    tokens: TokenCounter, *servers: McpServer, max_tokens: int = 20_000, timeout_s: float = 30
+    *servers: McpServer, max_tokens: int = 20_000, timeout_s: float = 30
 ) -> list[Tool[Any]]:
-    return await list_outside_tools(servers, tokens, max_tokens, timeout_s)
+    return await list_outside_tools(servers, TOKENS, max_tokens, timeout_s)
 
 
 @dataclass
@@ -85,17 +85,16 @@ class Visit:
 
     shop: Shop
     server: ShopServer
-    tokens: TokenCounter
     context: AgentContext
 
     def named(self, name: str, **more: Any) -> McpServer:
         return McpServer(name, self.server.address, **more)
 
     async def list_tools(self, *only: str) -> list[Tool[Any]]:
-        return await listed(self.tokens, self.named("shop", tools=only or None))
+        return await listed(self.named("shop", tools=only or None))
 
     async def run(self, tools: list[Tool[Any]], call: ToolCall) -> ToolResult:
-        toolbox = Toolbox(tools, LIMITS, self.tokens)
+        toolbox = Toolbox(tools, LIMITS, TOKENS)
         return (await toolbox.run(Action((call,)), self.context)).results[0]
 
     async def output(self, tools: list[Tool[Any]], name: str) -> str:
@@ -105,13 +104,11 @@ class Visit:
 
 
 @pytest.fixture
-async def visit(
-    tokens: TokenCounter, context: AgentContext, request: pytest.FixtureRequest
-) -> AsyncIterator[Visit]:
+async def visit(context: AgentContext, request: pytest.FixtureRequest) -> AsyncIterator[Visit]:
     context.user_message = replace(context.user_message, sender_id=7)
     json_response = getattr(request, "param", False)
     async with ShopServer(shop := Shop(), json_response=json_response) as server:
-        yield Visit(shop, server, tokens, context)
+        yield Visit(shop, server, context)
 
 
 def names(tools: Sequence[Tool[Any]]) -> list[str]:
@@ -121,11 +118,11 @@ def names(tools: Sequence[Tool[Any]]) -> list[str]:
 @pytest.mark.parametrize("visit", [False, True], ids=["sse", "json"], indirect=True)
 async def test_tools_have_the_name_of_their_server_and_a_fixed_order(visit: Visit) -> None:
     headers = (("x-key", SecretStr("secret")),)
-    tools = await listed(visit.tokens, visit.named("shop", headers=headers), visit.named("b"))
+    tools = await listed(visit.named("shop", headers=headers), visit.named("b"))
     own = ["order", "picture", "price"]
     assert names(tools) == [f"{server}__{each}" for server in ("b", "shop") for each in own]
     assert tools[-1].definition.parameters == SCHEMA
-    only = await listed(visit.tokens, visit.named("shop", headers=headers, tools=("price",)))
+    only = await listed(visit.named("shop", headers=headers, tools=("price",)))
     assert names(only) == ["shop__price"]
     assert await visit.output(only, "shop__price") == visit.shop.result
     assert visit.shop.calls == [("price", {"thing": "stamp"})]
@@ -190,24 +187,24 @@ async def test_a_tool_that_asks_runs_only_after_its_person_agreed(visit: Visit) 
 
 async def test_a_command_serves_tools_as_well(visit: Visit) -> None:
     env = (("SHOP_RESULT", SecretStr("Opened.")),)
-    tools = await listed(visit.tokens, McpServer("local", command=COMMAND, env=env), timeout_s=60)
+    tools = await listed(McpServer("local", command=COMMAND, env=env), timeout_s=60)
     assert names(tools) == ["local__order", "local__picture", "local__price"]
     assert await visit.output(tools, "local__price") == "Opened."
     nothing = McpServer("a", command=("/no/such/program",)), McpServer("b", command=("true",))
-    assert await listed(visit.tokens, *nothing) == []
+    assert await listed(*nothing) == []
 
 
 async def test_a_long_list_is_cut_short(visit: Visit) -> None:
     visit.shop.tools = [shop_tool(f"tool-{number:05}") for number in range(10_000)]
     visit.shop.page = 20
-    tools = await listed(visit.tokens, *(visit.named(name) for name in "abc"))
+    tools = await listed(*(visit.named(name) for name in "abc"))
     assert visit.shop.pages == 3 * 2
     assert len(tools) == 64
     assert names(tools)[MAX_PER_SERVER - 1 : MAX_PER_SERVER + 1] == [
         "a__tool-00031",
         "b__tool-00000",
     ]
-    some = await listed(visit.tokens, visit.named("a"), max_tokens=200)
+    some = await listed(visit.named("a"), max_tokens=200)
     assert 0 < len(some) < 10
 
 
@@ -256,7 +253,7 @@ async def test_a_tool_whose_name_models_refuse_gets_another_name_that_stays(visi
 async def test_a_tool_with_the_name_of_another_tool_is_left_out(visit: Visit) -> None:
     """Before the fix, a server that got a new tool kept the bot from starting."""
     visit.shop.tools = [shop_tool("b__c"), shop_tool("c"), shop_tool("own")]
-    tools = await listed(visit.tokens, *(visit.named(name) for name in ("a", "a__b")))
+    tools = await listed(*(visit.named(name) for name in ("a", "a__b")))
     assert names(tools) == ["a__b__b__c", "a__b__c", "a__b__own", "a__c", "a__own"]
     ours = AIContextBehavior()
     ours.functions = [replace(tools[0], name="a__own")]

@@ -12,8 +12,8 @@ from memory.queue.open_turn import Closing
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import call_context, shown
+from tests.memory.conftest import TOKENS
 from tests.memory.erasure.test_correcting import found, known
 from tests.memory.erasure.test_editing import statement
 from tests.memory.erasure.test_forgetting import ANNS, source, write
@@ -38,11 +38,9 @@ async def exported(memory: Memory, conversation: Scope) -> list[tuple[int, str, 
     return [(f["id"], f["text"], [each["text"] for each in f["replaced"]]) for f in facts]
 
 
-async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
-    memory: Memory, tokens: TokenCounter
-) -> None:
+async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(memory: Memory) -> None:
     await learn_cat(memory)
-    behavior = UserFacts(memory.scopes, tokens)
+    behavior = UserFacts(memory.scopes, TOKENS)
     for _ in range(2):  # a repeat finds it moved
         await move_fact(memory.correcting, TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])
@@ -97,11 +95,9 @@ async def test_erasing_its_message_takes_a_moved_fact(memory: Memory) -> None:
     assert await known(memory, TOPIC) == []
 
 
-async def test_learning_and_tools_replace_a_moved_fact_in_its_topic(
-    memory: Memory, tokens: TokenCounter
-) -> None:
+async def test_learning_and_tools_replace_a_moved_fact_in_its_topic(memory: Memory) -> None:
     model = ScriptedModel()
-    memory.enable_learning([UserFacts(memory.scopes, tokens)], model)
+    memory.enable_learning([UserFacts(memory.scopes, TOKENS)], model)
     await learn_cat(memory)
     model.parts = {"facts": {"facts": []}}
     await memory.learn(TOPIC)

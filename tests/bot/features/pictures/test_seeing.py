@@ -22,11 +22,11 @@ from memory.queue.open_turn import Lease, OpenTurn, Run
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Delta
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.features.services import services_of
 from tests.bot.parsing.test_pictures import drawn, noise
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
+from tests.memory.conftest import TOKENS
 from tests.quiet_chat import QuietChat
 
 SENTENCES = Sentences(Catalogue())
@@ -164,12 +164,12 @@ def sound(nbytes: int) -> IncomingMessage:
 
 
 async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
-    memory: Memory, tokens: TokenCounter
+    memory: Memory,
 ) -> None:
     """Before the fix, twenty sounds of 20 MB were in memory at once."""
     permits, steps = Permits(4, no_wake), list[str]()
     opened = turn(1, 1, sound(SHORT_SOUND_BYTES + 1))
-    request = unpack(opened, tokens)
+    request = unpack(opened, TOKENS)
 
     async def listen(given: Request, _: ChatHistory) -> Request:
         steps.append("heard")
@@ -192,8 +192,8 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     assert permits.take(turn(2, 1, sound(0)))
 
 
-async def test_a_wrong_result_is_logged_and_ignored(memory: Memory, tokens: TokenCounter) -> None:
-    request = unpack(turn(1, 1, sound(1)), tokens)
+async def test_a_wrong_result_is_logged_and_ignored(memory: Memory) -> None:
+    request = unpack(turn(1, 1, sound(1)), TOKENS)
     here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
     said = Outbox(request.to, ())
 

@@ -20,8 +20,7 @@ from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import memory_of
 from tests.memory.turns import HERE, begin
 from tests.memory.words_embedder import WordsEmbedder
 from tests.settings import Settings
@@ -75,10 +74,10 @@ async def allowed(_person: int) -> bool:
 
 @pytest.mark.parametrize("used_up", ["turns", "tokens", "budget", ""])
 async def test_recall_uses_words_alone_once_a_quota_is_used_up(
-    store: RedisClient, tokens: TokenCounter, used_up: str
+    store: RedisClient, used_up: str
 ) -> None:
     embedder = WordsEmbedder()
-    memory = Memory(store, 42, tokens, embedder, OPTIONS)
+    memory = memory_of(store, embedder)
     turn = await begin(memory, 1)
     await memory.turns.commit(turn, [BOAT], memory.histories.cursor(HERE))
     await memory.learn(HERE)
