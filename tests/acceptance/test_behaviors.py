@@ -133,9 +133,7 @@ async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call
     assert rig.model.log.refusals == []
 
 
-async def test_a29_after_a_crash_in_a_turn_hooks_get_the_same_message_again(
-    rig: Rig, tmp_path: Path
-) -> None:
+async def test_a29_after_a_crash_hooks_get_the_same_message_again(rig: Rig, tmp_path: Path) -> None:
     hooks = await start(rig, tmp_path, f"{HERE}:HookLog")
     anna, chat = rig.anna()
     gate = rig.script.hold("Hello", "Never said.", "Hello, Anna.")

@@ -73,9 +73,7 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
     assert rig.model.log.refusals == []
 
 
-async def test_a18_a_long_flood_wait_parks_the_turn_and_delays_no_other_chat(
-    rig: Rig, store: RedisClient
-) -> None:
+async def test_a18_a_long_flood_wait_parks_only_its_own_turn(rig: Rig, store: RedisClient) -> None:
     anna, annas = await rig.start_with_anna()
     ben, bens = rig.ben()
     rig.telegram.faults.add(FloodWait(25), method=SEND, chat=annas)

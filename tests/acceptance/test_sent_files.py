@@ -84,9 +84,7 @@ async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig
     assert rig.model.log.refusals == []
 
 
-async def test_the_command_in_our_docs_draws_and_its_picture_is_found_again(
-    rig: Rig, tmp_path: Path
-) -> None:
+async def test_the_command_of_our_docs_draws_what_is_found_again(rig: Rig, tmp_path: Path) -> None:
     (anna, chat) = rig.anna()
     page = (ROOT / "docs" / "outside-tools.md").read_text()
     (tmp_path / "cards.py").write_text(page.partition("```python\n")[2].partition("```")[0])

@@ -109,9 +109,7 @@ TWENTY_TWO = "Error: wrong arguments: 22 errors"
         (json.dumps(dict.fromkeys("abcdefghijklmnopqrstu")), TWENTY_TWO),
     ],
 )
-async def test_wrong_arguments_are_explained_to_the_model(
-    run: Run, arguments: str, expected: str
-) -> None:
+async def test_the_model_hears_of_wrong_arguments(run: Run, arguments: str, expected: str) -> None:
     [result] = await run(calls(arguments))
     assert result.failed
     assert result.text.startswith(expected)
@@ -162,9 +160,7 @@ async def test_a_tool_that_hangs_is_stopped_at_its_time_limit(
 
 
 @pytest.mark.parametrize("lost", [LeaseLost("c:7:0"), StoreError("away")], ids=["lease", "store"])
-async def test_a_lost_lease_or_store_ends_the_run_and_cancels_the_other_calls(
-    run: Run, lost: Exception
-) -> None:
+async def test_a_lost_lease_or_store_ends_the_run_with_all_calls(run: Run, lost: Exception) -> None:
     wait = Endless()
 
     async def wait_or_lose(arguments: Echoed, context: AgentContext) -> str:

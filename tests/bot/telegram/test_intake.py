@@ -133,9 +133,7 @@ class Keeps:
 
 
 @pytest.mark.parametrize("mentions_at", [1, 2, 3])
-async def test_pictures_of_an_album_for_us_belong_to_it(
-    store: RedisClient, mentions_at: int
-) -> None:
+async def test_pictures_of_our_album_belong_to_it(store: RedisClient, mentions_at: int) -> None:
     """Only one has the mention; the others come before or after it, also in a later process."""
     intake, group = intake_on(store), Scope.of_chat(-1005)
     for update_id in (1, 2, 3):
@@ -270,9 +268,7 @@ async def test_without_redis_the_update_stays_with_telegram(own_server: ValkeySe
     [StoreUnavailable(), LoginRefused(), StoreFull(), OutcomeUnknown()],
     ids=["Redis away", "its password changed", "Redis full", "Telegram silent"],
 )
-async def test_a_press_that_failed_for_now_is_delivered_again(
-    store: RedisClient, failure: Exception
-) -> None:
+async def test_a_failed_press_comes_again(store: RedisClient, failure: Exception) -> None:
     with pytest.raises(NotAccepted):
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
 

@@ -54,9 +54,7 @@ def texts(api: ScriptedApi) -> list[str]:
     return [call.parameters["text"] for call in api.named("editMessageText")]
 
 
-async def test_an_edit_is_made_when_the_bans_are_over(
-    api: ScriptedApi, edits: LateEdits, bans: Bans
-) -> None:
+async def test_edits_wait_for_bans_to_end(api: ScriptedApi, edits: LateEdits, bans: Bans) -> None:
     api.script(ban(17), ban(3))
     await edits.edit(CHAT, MESSAGE, Part("done"))
     assert texts(api) == ["done"]

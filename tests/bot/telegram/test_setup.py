@@ -155,9 +155,7 @@ async def test_polling_is_refused_while_a_webhook_is_set(bot_api: Made, api: Scr
     assert api.named("deleteWebhook") == []
 
 
-async def test_polling_takes_a_webhook_over_if_the_operator_allows_it(
-    bot_api: Made, api: ScriptedApi
-) -> None:
+async def test_polling_takes_a_webhook_over_if_allowed(bot_api: Made, api: ScriptedApi) -> None:
     api.script(ok(US), delivering_to("https://prod.example.org/secret-path"))
     with capture_logs() as logs:
         await bot_api(take_over=True).identify(polls=True)

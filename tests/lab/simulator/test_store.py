@@ -47,9 +47,7 @@ def _comparable(command: FullCommand, reply: Reply, *, in_lua: bool) -> Reply:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_random_commands_get_the_same_answers_from_a_real_server(
-    store: RedisClient, seed: int
-) -> None:
+async def test_a_real_server_answers_random_commands_alike(store: RedisClient, seed: int) -> None:
     random, simulated, real_lua = Random(seed), _on_the_wall_clock(), Script(store, ANY)
     for command in commands(random, COMMANDS):
         in_lua = random.random() < 0.4 or command[0] in READ_DIFFERENTLY_BY_THE_SDK
@@ -96,9 +94,7 @@ async def test_random_steps_of_the_protocol_get_the_same_answers_from_a_real_ser
         "return table.concat({1, 'b', 2.5}, ',') .. #KEYS .. #ARGV",
     ],
 )
-async def test_scripts_convert_values_into_replies_as_on_a_real_server(
-    store: RedisClient, source: str
-) -> None:
+async def test_scripts_convert_values_as_on_a_real_server(store: RedisClient, source: str) -> None:
     redis = InMemoryRedis(lambda: int(time.time() * 1000), Lua())
     for _ in range(2):
         assert redis.run(source.encode(), [], []) == await Script(store, source)(())

@@ -103,9 +103,7 @@ def test_a_wish_that_a_person_unpinned_stays_unpinned(
 
 
 @pytest.mark.parametrize("message", [None, 0, 2, 3, 9])
-def test_only_own_messages_of_this_batch_become_facts(
-    behavior: UserFacts, message: int | None
-) -> None:
+def test_only_own_messages_of_a_batch_are_facts(behavior: UserFacts, message: int | None) -> None:
     """Message 2 is the assistant's, 3 is forwarded, 9 is not in this batch."""
     taught = batch(
         said(1, "hi"), answered(2, "You like tea"), said(3, "I own it", is_first_party=False)

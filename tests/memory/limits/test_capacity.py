@@ -34,9 +34,7 @@ async def empty(memory: Memory) -> None:
     await memory.client.call("DEL", "ballast")
 
 
-async def test_without_a_known_limit_nothing_is_done(
-    small_server: ValkeyServer, memory: Memory
-) -> None:
+async def test_without_a_limit_nothing_is_done(small_server: ValkeyServer, memory: Memory) -> None:
     await fill(memory, 0.95)
     small_server.ask("CONFIG SET maxmemory 0")
     admins = Admins()

@@ -28,9 +28,7 @@ async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
     return [fact.text for fact in (await memory.scopes.current(PERSON)).facts]
 
 
-async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
-    memory: Memory, other: Memory
-) -> None:
+async def test_acquire_loads_all_facts_then_only_new_ones(memory: Memory, other: Memory) -> None:
     for number, text in enumerate(("has a cat", "has a boat"), 1):
         await learn(other, text)
         turn = await turn_of(memory, number)
@@ -42,9 +40,7 @@ async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
     assert known == ["has a cat", "has a boat"]
 
 
-async def test_a_turn_that_a_commit_begins_finds_facts_learned_meanwhile(
-    memory: Memory, other: Memory
-) -> None:
+async def test_a_turn_begun_by_a_commit_finds_new_facts(memory: Memory, other: Memory) -> None:
     turn = await turn_of(memory, 1)
     assert await facts(memory, turn) == []
     await put(memory, 2)

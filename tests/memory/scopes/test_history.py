@@ -401,9 +401,7 @@ async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Mem
 
 
 @ON_A_SERVER
-async def test_a_warm_history_is_not_read_again_outside_of_a_turn(
-    memory: Memory, other: Memory
-) -> None:
+async def test_outside_of_a_turn_no_warm_history_is_read(memory: Memory, other: Memory) -> None:
     """The metadata, one page with what another process has added, and the records."""
     await remembering(memory, *varied(150))
     await remembering(other, (BOAT, "Nice"))

@@ -168,9 +168,7 @@ def test_a_command_cut_short_by_a_crash_is_dropped(data_dir: Path, valkey: Embed
     assert ask(path, b"MGET first last") == b"*2\r\n$1\r\nv\r\n$-1\r\n"
 
 
-def test_a_server_that_cannot_start_shows_the_end_of_its_log(
-    data_dir: Path, valkey: EmbeddedValkey
-) -> None:
+def test_a_failed_start_shows_the_end_of_its_log(data_dir: Path, valkey: EmbeddedValkey) -> None:
     valkey.start()
     valkey.stop()
     [manifest] = data_dir.glob("appendonlydir/*.manifest")

@@ -110,9 +110,7 @@ async def test_a_cluster_script_stays_in_one_slot(cluster_store: RedisClient) ->
         await Script(cluster_store, "return 1")(["{a}k", "{b}k"])
 
 
-async def test_a_known_script_is_sent_by_its_digest(
-    store: RedisClient, valkey_server: ValkeyServer
-) -> None:
+async def test_known_scripts_go_by_digest(store: RedisClient, valkey_server: ValkeyServer) -> None:
     valkey_server.ask("CONFIG RESETSTAT")
     append = Script(store, APPEND)
     for letter in "abc":

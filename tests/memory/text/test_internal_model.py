@@ -124,9 +124,7 @@ def test_strict_mode_accepts_the_schema_of_a_strict_shape(shape: AnswerShape) ->
         (nested(9), f"{'.'.join(['field'] * 9)} is nested more than 10 levels deep"),
     ],
 )
-def test_a_part_beyond_strict_mode_is_named_with_the_reason(
-    part: type[BaseModel], why: str
-) -> None:
+def test_a_part_beyond_strict_mode_is_named_with_a_reason(part: type[BaseModel], why: str) -> None:
     shape = AnswerShape.of({"state": State, "odd": part})
     assert shape.unconvertible == {"odd": why}
     assert shape.unconvertible

@@ -394,9 +394,7 @@ async def test_an_item_is_not_added_to_a_conversation_that_was_cleared(memory: M
 
 
 @pytest.mark.parametrize("how", ["delete", "edit"])
-async def test_an_item_is_gone_if_the_process_dies_after_its_fact_went(
-    memory: Memory, how: str
-) -> None:
+async def test_an_item_is_gone_if_a_process_dies_after_its_fact(memory: Memory, how: str) -> None:
     here, facts, source = await know(memory, HERE)
     await memory.work.add(here, reminder(TEA), facts, source)
     revise = memory.scopes.revise
