@@ -204,6 +204,7 @@ async def test_silence_and_a_long_wait_that_a_server_asks_for_end_at_the_time_li
     server.faults.add(fault, times=None)
     with pytest.raises(ModelUnavailable):
         await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
+    assert len(server.log.calls) == 1
 
 
 @pytest.mark.parametrize(
