@@ -2,12 +2,10 @@
 
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import orjson
 import pytest
 
-from bot.features.instructions.feature import ChatInstructions
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
 from tests.servers.model_api import ChatRequest, Reply, tool_call
@@ -116,19 +114,6 @@ async def test_the_longest_message_and_a_burst_reach_the_model_whole(rig: Rig) -
     users = [text for role, text in said(rig.requests[-1]) if role == "user"]
     assert users[0] == longest
     assert users[2:] == ["\n".join(burst), "Go on"]
-    assert rig.model.log.refusals == []
-
-
-async def test_a_system_prompt_file_replaces_the_persona(rig: Rig, tmp_path: Path) -> None:
-    persona = tmp_path / "persona.md"
-    text = "You are Käpt'n Blaubär.\n\n<memory> is yours."
-    persona.write_text(f"\ufeff{text}\n", "utf-8")
-    anna, chat = await rig.start_with_anna(system_prompt_file=persona, documents="off")
-    await rig.ask(anna, chat, "Ahoy")
-    (role, front), question = said(rig.requests[-1])
-    ours = f"You are Käpt'n Blaubär.\n\n<memory> is yours.\n\n{ChatInstructions.instructions}"
-    assert (role, front.startswith(ours), question) == ("system", True, ("user", "Ahoy"))
-    assert "Ricordo" not in front
     assert rig.model.log.refusals == []
 
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.hostile.growth import nested
-from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
+from tests.hostile.untrusted_files import export_of, photo, picture_of_segments
 from tests.servers.bot_api import Chat, Person, Upload
 
 US = "@ricordo_bot"
-MAX_PARTS = 3
 MARKS = ".!?…" * 1_015
 
 
@@ -35,36 +33,6 @@ class Attack:
 
     name: str
     run: Callable[[Scene], Coroutine[None, None, None]]
-
-
-async def _is_shown(scene: Scene, reply: str) -> list[str]:
-    """Let the model answer with `reply`; return the messages in which the bot sends it."""
-    question = f"Repeat that ({len(scene.rig.requests)})"
-    scene.rig.script.on(question, reply)
-    before = len(scene.chat.replies)
-    await scene.rig.ask(scene.mallory, scene.chat, question)
-    return [message.text for message in scene.chat.replies[before:]]
-
-
-async def _formula(scene: Scene) -> None:
-    """Check that it becomes one message no longer than the reply."""
-    reply = nested("\\sqrt", 26)
-    assert len(reply) < 190
-    (shown,) = await _is_shown(scene, reply)
-    assert len(shown) <= len(reply)
-
-
-async def _lists(scene: Scene) -> None:
-    """Check that at most about twice as much text is shown."""
-    shown = await _is_shown(scene, "- " * 2_000 + "x")
-    assert sum(map(len, shown)) <= 8_192
-
-
-async def _long(scene: Scene) -> None:
-    """Check that each is shown in at most three messages."""
-    reply = " ".join("`" * length for length in range(1, 240))
-    assert len(await _is_shown(scene, reply)) <= MAX_PARTS
-    assert len(await _is_shown(scene, "*a* " * 8_000)) <= MAX_PARTS
 
 
 async def _marks(scene: Scene) -> None:
@@ -150,23 +118,13 @@ async def _short_messages(scene: Scene) -> None:
     assert scene.rig.bot.peak_mb() < before_mb + 80
 
 
-async def _short_rows(scene: Scene) -> None:
-    """Check that their parser refuses them."""
-    expected = sentence("files.refused_too_long", name="rows.csv", mb="20")
-    assert await _answered(scene, short_rows()) == expected
-
-
 FILES = (
     Attack("S2 a picture of a million segments", _segments),
     Attack("S3 an album of small pictures with 16 MB behind each", _heavy_album),
     Attack("S3 six sounds of 16 MB", _sounds),
     Attack("S4 an export with half a million messages of one letter", _short_messages),
-    Attack("S11 249,000 rows of one letter", _short_rows),
 )
 TEXTS = (
-    Attack("F1 26 nested roots, 187 characters", _formula),
-    Attack("F7 2,000 list marks in one line", _lists),
-    Attack("F7 30,000 characters of backticks and of entities", _long),
     Attack("F2 twelve messages of 4,060 sentence marks, then a question about them", _marks),
     Attack("S12 eight messages of made-up words, then one of others", _made_up_words),
     Attack("F9 60 messages at once", _flood),

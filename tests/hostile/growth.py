@@ -45,11 +45,6 @@ UNITS = (
 )  # fmt: skip
 
 
-def nested(command: str, depth: int) -> str:
-    """Return a formula in which `command` is nested in itself."""
-    return f"${f'{command}{{' * depth}x{'}' * depth}$"
-
-
 def shapes() -> Iterator[tuple[str, Shape]]:
     for unit in UNITS:
         yield f"{unit!r} repeated", _repeated(unit)
@@ -123,7 +118,8 @@ def faults(chars: int) -> Iterator[str]:
 
 
 def _nested(command: str, depth: int, _: int) -> str:
-    return nested(command, depth)
+    """Return a formula in which `command` is nested in itself."""
+    return f"${f'{command}{{' * depth}x{'}' * depth}$"
 
 
 def _faults(name: str, shape: Shape, chars: int) -> Iterator[str]:

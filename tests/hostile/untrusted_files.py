@@ -40,8 +40,3 @@ def export_of(talks: int, messages: int, text: str) -> Upload:
             file.write(json.dumps(talk).encode())
         file.write(b"]")
     return Upload(packed.getvalue(), "export.zip", "application/zip")
-
-
-def short_rows() -> Upload:
-    """Return a CSV with one letter in each row."""
-    return Upload(b"a\n" * 249_000, "rows.csv", "text/csv")
