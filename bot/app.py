@@ -27,10 +27,9 @@ from bot.runtime.process import EVERYTHING, Duty, is_done_before, memory_options
 from bot.runtime.web import WebServer, health_routes
 from bot.runtime.work import WorkLoop
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import TelegramHealth
+from bot.telegram.connection import PollingLease, TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
-from bot.telegram.polling import PollingLease
 from bot.telegram.rate_limit import SendRateLimiter, SendRates, share_with_workers
 from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of, webhook_routes
 from bot.telegram.telegram_chat import TelegramChat

@@ -1,19 +1,42 @@
-"""The state of the connection to Telegram, and how failed calls are tried again.
+"""The connection to Telegram: its state, how failed calls are tried again, and polling.
 
 The readiness page shows the state, so it holds no secrets and no text of people.
+
+Without a webhook one process at a time polls. Telegram forgets an update when a later poll names a
+higher offset. The offset passes an update only when it was accepted or dropped, so after a crash
+nothing is lost, only delivered again.
 """
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+from urllib.parse import urlsplit
 
 import structlog
 
-from bot.telegram.bot_api import BotIdentity
-from bot.telegram.errors import DeliveryError, FloodWait, NotAccepted, Refused, TelegramError
+from bot.telegram.bot_api import BotIdentity, TelegramClient
+from bot.telegram.errors import (
+    BadToken,
+    Conflict,
+    DeliveryError,
+    FloodWait,
+    IntakeClosed,
+    NotAccepted,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+    UpdateRefused,
+    WebhookTaken,
+)
+from bot.telegram.intake import Accept, RawUpdate
+from memory.store.errors import StoreError
+from memory.store.store import NamedLease
+from memory.store.tasks import end_tasks
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits for so many seconds."""
@@ -103,3 +126,203 @@ class Backoff:
             else:
                 self.succeeded()
                 return answer
+
+
+POLL_S = 20
+_STANDBY_S = 1.0
+_RELEASE_S = 2.0
+_AT_ONCE_S = 1.0
+_EMPTY_PAUSE_S = 1.0
+_MAX_REFUSALS = 8
+
+
+class PollingLease:
+    """The right to poll: a lease in Redis, renewed in the background every third of its time.
+
+    If the process dies, another one can poll after that time.
+    """
+
+    def __init__(self, lease: NamedLease) -> None:
+        self._lease = lease
+        self._every_s = lease.ttl_ms / 3000
+        self._sure_until = 0.0
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def hold(self) -> bool:
+        """Take the lease; return false if another process has it or Redis is away.
+
+        Redis is not asked if the lease was renewed lately.
+        """
+        if time.monotonic() < self._sure_until:
+            return True
+        try:
+            is_held = await self._ask()
+        except StoreError as error:
+            log.warning("poll lease unavailable", reason=type(error).__name__)
+            return False
+        if is_held and self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
+        return is_held
+
+    async def release(self) -> None:
+        """Stop renewing and let another process poll at once; raise `StoreError`."""
+        if self._renewing is not None:
+            await end_tasks([self._renewing])
+            self._renewing = None
+        self._sure_until = 0.0
+        await self._lease.release()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            with suppress(StoreError):
+                await self._ask()
+
+    async def _ask(self) -> bool:
+        asked_at = time.monotonic()
+        is_held = await self._lease.hold()
+        self._sure_until = asked_at + 1.5 * self._every_s if is_held else 0.0
+        return is_held
+
+
+async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:
+    """Delete a webhook if we may, because Telegram does not allow polling while one is set.
+
+    Raise `WebhookTaken` if we may not: it may belong to another process, which would get no more
+    messages without knowing why.
+    """
+    try:
+        state = await client.webhook_info()
+    except (BadToken, OutcomeUnknown, Refused) as error:
+        # A server may lack this method. Polling is safe: while a webhook is set it is a `Conflict`.
+        log.info("webhook state unknown", reason=type(error).__name__)
+        return
+    if not state.url:
+        return
+    host = urlsplit(state.url).hostname or ""
+    if not take_over:
+        raise WebhookTaken(host)
+    await client.delete_webhook()
+    log.warning("webhook taken over: the process there gets no messages any more", host=host)
+
+
+@dataclass(slots=True, eq=False)
+class Poller:
+    """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
+
+    While intake is closed to messages, commands and button presses of the same poll (at most 100
+    updates) are still handed on. An update that is refused alone, again and again, is dropped if
+    later ones were accepted meanwhile.
+    """
+
+    client: TelegramClient
+    accept: Accept
+    lease: PollingLease
+    backoff: Backoff
+    take_over: bool = False
+    _offset: int | None = field(default=None, init=False)
+    _accepted_ahead: set[int] = field(default_factory=set, init=False)
+    _refusals: Counter[int] = field(default_factory=Counter, init=False)
+    # `identify` did; one that is set later raises `Conflict`.
+    _webhook_checked: bool = field(default=True, init=False)
+
+    async def run(self) -> None:
+        """Poll until cancelled. Then the poll is aborted and the lease released."""
+        try:
+            while True:
+                try:
+                    self.backoff.health.standby = not await self.lease.hold()
+                    if self.backoff.health.standby:
+                        self.backoff.succeeded()  # another process polls now: forget our failures
+                        await self.backoff.pause(_STANDBY_S)
+                        continue
+                    await self._poll()
+                    self.backoff.succeeded()
+                except Exception as error:  # the outer fence: no error may stop the polling
+                    if not isinstance(error, TelegramError | NotAccepted):
+                        log.exception("poll failed")
+                    await self.backoff.wait(error)
+        finally:
+            await self._release()
+
+    async def _poll(self) -> None:
+        if not self._webhook_checked:
+            await make_way_for_polling(self.client, take_over=self.take_over)
+            self._webhook_checked = True
+        began = time.monotonic()
+        try:
+            updates = await self.client.get_updates(self._offset, POLL_S)
+        except Conflict:
+            self._webhook_checked = False  # perhaps a webhook was set meanwhile
+            raise
+        if not updates and time.monotonic() - began < _AT_ONCE_S:
+            await self.backoff.pause(_EMPTY_PAUSE_S)  # this server does not hold polls open
+        if not updates:
+            # Telegram has forgotten everything before the offset. Without an offset the next update
+            # is found even if Telegram restarts its numbers, as it does after a quiet week.
+            self._offset = None
+        await self._hand_on(updates)
+
+    async def _hand_on(self, updates: Sequence[RawUpdate]) -> None:
+        """Hand updates on in order. While intake is closed, still offer commands and buttons.
+
+        A button press may have to wait until a turn has stored its message. The next update does
+        not wait for it, but the next poll does. The offset stays at the first refused update. Those
+        accepted behind it come again with the next poll, and are skipped then. Raise the first
+        failure.
+        """
+        handed: dict[int, asyncio.Task[None] | None] = {}
+        is_closed = False
+        try:
+            for update in updates:
+                update_id = cast(int, update["update_id"])
+                handed[update_id] = None
+                if update_id in self._accepted_ahead:
+                    continue
+                work = self.accept(update, after_refusal=is_closed)
+                handing = handed[update_id] = asyncio.create_task(work)
+                if "callback_query" not in update:
+                    await asyncio.wait([handing])
+                    failure = handing.exception()
+                    is_closed = is_closed or isinstance(failure, IntakeClosed)
+                    if failure and not isinstance(failure, IntakeClosed | UpdateRefused):
+                        break  # each further try could take as long as intake waits for Redis
+            await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
+        finally:
+            await end_tasks(filter(None, handed.values()))
+        self._note(handed)
+
+    def _note(self, handed: Mapping[int, asyncio.Task[None] | None]) -> None:
+        """Note which updates Telegram may forget; raise what `_hand_on` raises."""
+        refusal: BaseException | None = None
+        for update_id, done in handed.items():
+            failure = done.exception() if done else None
+            if isinstance(failure, UpdateRefused):
+                self._refusals[update_id] += 1
+            if failure is None and refusal is None:
+                self._offset = update_id + 1
+            elif failure is None:
+                self._accepted_ahead.add(update_id)
+            refusal = refusal or failure
+        if refusal is not None:
+            self._drop_refused()
+            raise refusal
+        self._accepted_ahead.clear()
+        self._refusals.clear()
+
+    def _drop_refused(self) -> None:
+        """Drop updates that are refused again and again, if later ones were accepted meanwhile."""
+        newest = max(self._accepted_ahead, default=0)
+        refused = [id_ for id_, times in self._refusals.items() if times == _MAX_REFUSALS]
+        for update_id in refused:
+            self._refusals[update_id] -= 1  # if no later one was accepted, go on trying
+            if update_id < newest:
+                log.error("update dropped", update=update_id, reason="refused again and again")
+                self._accepted_ahead.add(update_id)
+
+    async def _release(self) -> None:
+        try:
+            async with asyncio.timeout(_RELEASE_S):
+                await self.lease.release()
+        except Exception:  # noqa: BLE001 - the lease expires by itself, and we are stopping
+            log.warning("poll lease not released")

@@ -25,10 +25,16 @@ from starlette.routing import Route
 from bot.http_client import has_too_many_values, read_json, read_within
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, TelegramClient
 from bot.telegram.chat import Chat
-from bot.telegram.connection import Backoff, Pause, TelegramHealth
+from bot.telegram.connection import (
+    Backoff,
+    Pause,
+    Poller,
+    PollingLease,
+    TelegramHealth,
+    make_way_for_polling,
+)
 from bot.telegram.errors import DECLINED, BadToken, NotAccepted, TelegramError, WebhookTaken
 from bot.telegram.intake import Accept
-from bot.telegram.polling import Poller, PollingLease, make_way_for_polling
 from config.settings import Settings
 
 _WEBHOOK_CHECK_S = 60

@@ -10,7 +10,7 @@ from bot.features.drawing.feature import Drawer, draw_picture_tool
 from bot.features.links.feature import read_page_tool
 from bot.features.links.page_fetch import PageFetcher
 from bot.features.links.search_web import SearchService, search_web_tool
-from bot.features.pictures.describing import SEND_PHOTO_AGAIN
+from bot.features.pictures.feature import SEND_PHOTO_AGAIN
 from bot.features.reminders.tools import ReminderTools
 from bot.features.tools.calculator import CALCULATE
 from bot.features.tools.feature import current_time_tool

@@ -14,7 +14,7 @@ import pytest
 
 from bot.features.claims.feature import claims_to_have_saved
 from bot.features.documents.scans import PAGE_QUESTION
-from bot.features.pictures.describing import PICTURE_QUESTION
+from bot.features.pictures.feature import PICTURE_QUESTION
 from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
 from bot.model.call import ModelRequest, PromptMessage, watching

@@ -5,8 +5,8 @@ import time
 from collections.abc import Mapping
 
 from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import PollingLease
 from bot.telegram.errors import IntakeClosed
-from bot.telegram.polling import PollingLease
 from bot.telegram.rate_limit import SendRateLimiter, SendRates
 from bot.telegram.telegram_chat import TelegramChat
 from memory.store.client import RedisClient

@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from bot.telegram import polling
+from bot.telegram import connection
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import Backoff, Pause, TelegramHealth
+from bot.telegram.connection import Backoff, Pause, Poller, PollingLease, TelegramHealth
 from bot.telegram.errors import NotAccepted, UpdateRefused
 from bot.telegram.intake import Accept
-from bot.telegram.polling import Poller, PollingLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import DONE, Act, ScriptedApi, delivering_to, ok, refusal
 
@@ -115,7 +114,7 @@ async def test_only_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
 ) -> None:
     """A server that does not hold polls open would be polled hundreds of times a second."""
     if at_once_s is not None:
-        monkeypatch.setattr(polling, "_AT_ONCE_S", at_once_s)
+        monkeypatch.setattr(connection, "_AT_ONCE_S", at_once_s)
     pauses = Pauses()
     await polled(updates(), updates(), updates(5), pause=pauses)
     assert pauses.taken_s == paused_s
@@ -159,7 +158,7 @@ async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_othe
     polled: Polled, api: ScriptedApi
 ) -> None:
     """A bad login, or a key that all updates need, refuses every update: then none is dropped."""
-    alone = [updates(5) for _ in range(polling._MAX_REFUSALS + 2)]
+    alone = [updates(5) for _ in range(connection._MAX_REFUSALS + 2)]
     taken: list[object] = []
     refusals_of_4 = [UpdateRefused(), UpdateRefused()]
 

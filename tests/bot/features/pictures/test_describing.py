@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bot.features.check.command_line import run_probe
-from bot.features.pictures.describing import DescribingAgent, PictureDescriptions
+from bot.features.pictures.feature import DescribingAgent, PictureDescriptions
 from bot.features.pictures.probes import PROBES
 from bot.model.call import ModelReply, ModelRequest, PromptMessage
 from bot.model.model_errors import ModelUnavailable
