@@ -6,7 +6,7 @@ An operator may show a row to anyone: it holds no secret, no error's own text an
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import structlog
@@ -61,16 +61,12 @@ class StoreProbe:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What a server reports about itself; None for what it does not report."""
+    """What a server reports about itself."""
 
-    product: str
-    version: str | None
+    info: Mapping[str, str]  # INFO, empty if it was refused
     ping_ms: float
-    policy: str | None
-    is_cluster: bool
-    is_replica: bool = False
     is_redis: bool = True  # false if its INFO has no fields
-    info: Mapping[str, str] = field(default_factory=dict)  # INFO, empty if it was refused
+    ahead_s: float = 0  # how far its clock is ahead of ours
 
 
 async def refuse_unfit(client: RedisClient, address: str) -> None:
@@ -89,27 +85,29 @@ async def refuse_unfit(client: RedisClient, address: str) -> None:
 
 def server(state: ServerState) -> Row:
     """Judge product and version."""
-    minimum = _MIN_VERSION[state.product]
-    needed = f"{state.product} {'.'.join(map(str, minimum))} or newer"
+    product = "Valkey" if "valkey_version" in state.info else "Redis"
+    version, minimum = state.info.get(f"{product.lower()}_version"), _MIN_VERSION[product]
+    needed = f"{product} {'.'.join(map(str, minimum))} or newer"
     if not state.is_redis:
         seen = "a server answers, but it is neither Redis nor Valkey"
-    elif state.version is None:
+    elif version is None:
         seen = f"answers, but does not report its version ({needed} is needed)"
         return Row("Redis", "unknown", seen)
     else:
-        seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms for a round trip"
-        if tuple(int(part) for part in state.version.split(".") if part.isdecimal()) >= minimum:
+        seen = f"{product} {version}, {state.ping_ms:.1f} ms for a round trip"
+        if tuple(int(part) for part in version.split(".") if part.isdecimal()) >= minimum:
             return Row("Redis", "ok", seen)
     return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
 
 
 def eviction(state: ServerState) -> Row:
     """Judge what a full server does: it must refuse writes and not drop memories."""
-    if state.policy is None:
+    policy = state.info.get("maxmemory_policy")
+    if policy is None:
         advice = "make sure that it is noeviction"
         return Row("Redis eviction", "unknown", "maxmemory-policy is not reported", advice)
-    if state.policy != "noeviction":
-        seen = f"maxmemory-policy is {state.policy}: a full server drops memories and messages"
+    if policy != "noeviction":
+        seen = f"maxmemory-policy is {policy}: a full server drops memories and messages"
         advice = "set maxmemory-policy to noeviction, or choose another REDIS_URL"
         return Row("Redis eviction", "fail", seen, advice)
     return Row("Redis eviction", "ok", "noeviction")
@@ -117,14 +115,15 @@ def eviction(state: ServerState) -> Row:
 
 def cluster(state: ServerState, address: str) -> Row:
     """Judge whether the address fits the kind of server, and whether that takes writes."""
-    if state.is_cluster and "+cluster://" not in address:
+    is_cluster = state.info.get("cluster_enabled") == "1"
+    if is_cluster and "+cluster://" not in address:
         scheme = "rediss" if address.startswith("rediss") else "redis"
         advice = f"begin REDIS_URL with {scheme}+cluster://"
         return Row("Redis kind", "fail", "a Cluster, but the address is for one server", advice)
-    if state.is_replica and not state.is_cluster:
+    if state.info.get("role") == "slave" and not is_cluster:
         advice = "give REDIS_URL the address of the primary"
         return Row("Redis kind", "fail", "a replica, which takes no writes", advice)
-    seen = "a Cluster (the figures are those of one node)" if state.is_cluster else "one server"
+    seen = "a Cluster (the figures are those of one node)" if is_cluster else "one server"
     return Row("Redis kind", "ok", seen)
 
 
@@ -138,15 +137,4 @@ async def read_state(client: RedisClient) -> ServerState:
     with suppress(StoreRefused):
         info = await client.info("default")
         is_redis = bool(info)
-    if is_redis:
-        await client.clock_ahead_s()
-    return ServerState(
-        product="Valkey" if "valkey_version" in info else "Redis",
-        version=info.get("valkey_version") or info.get("redis_version"),
-        ping_ms=ping_ms,
-        policy=info.get("maxmemory_policy"),
-        is_cluster=info.get("cluster_enabled") == "1",
-        is_replica=info.get("role") == "slave",
-        is_redis=is_redis,
-        info=info,
-    )
+    return ServerState(info, ping_ms, is_redis, await client.clock_ahead_s() if is_redis else 0)

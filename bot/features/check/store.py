@@ -4,12 +4,13 @@ Managed servers often refuse CONFIG, and some leave fields out of INFO. If a ser
 something, the verdict is `unknown`, which is not a failure.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from bot import probe
 from bot.features.check.advice import untrusted
-from bot.probe import Row, Rows, ServerState, StoreProbe
+from bot.probe import Row, Rows, StoreProbe
 from bot.runtime.maintenance import MAX_CLOCK_S
 from bot.runtime.process import open_store
 from config.settings import Settings
@@ -20,6 +21,8 @@ from memory.store.store import LAYOUT, OtherLayout, check_layout
 
 MAX_CONNECTIONS = 1  # on a small plan, running processes may use all others
 _NEARLY_FULL = 0.8
+_Figures: TypeAlias = Mapping[str, str]
+"""Fields of INFO and of CONFIG by name, without those that the server does not report."""
 
 
 async def check_store(address: str | None, settings: Settings) -> Rows:
@@ -31,7 +34,10 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     try:
         async with open_store(address, settings, MAX_CONNECTIONS) as client:
             state = await probe.read_state(client)
-            figures = await _read_figures(client, state)
+            figures = dict(state.info)
+            if state.is_redis:
+                with suppress(StoreRefused):
+                    figures |= await client.call("CONFIG GET", "save", "maxclients")
     except StoreError as error:
         yield _trouble(error, address)
         return
@@ -41,53 +47,17 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     yield memory(figures)
     yield connections(figures, settings.redis_max_connections)
     yield probe.cluster(state, address)
-    if abs(figures.clock_ahead_s) > MAX_CLOCK_S:
-        yield clock(figures)
+    if abs(state.ahead_s) > MAX_CLOCK_S:
+        yield clock(state.ahead_s)
     if settings.intake_wait_replicas:
         yield replicas(figures, settings.intake_wait_replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What a server reports about its data and its limits; None for what it does not report."""
-
-    appends: bool | None
-    snapshots: str | None  # its `save` line, "" for none
-    used_bytes: int | None
-    max_bytes: int | None  # 0 if there is no limit
-    clients: int | None  # with ourselves
-    max_clients: int | None
-    replicas: int | None
-    clock_ahead_s: float = 0  # how far its clock is ahead of ours
-
-
-async def _read_figures(client: RedisClient, state: ServerState) -> Figures:
-    info, config = state.info, dict[str, str]()
-    if state.is_redis:
-        with suppress(StoreRefused):
-            config = await client.call("CONFIG GET", "save", "maxclients")
-    appends = info.get("aof_enabled")
-    return Figures(
-        appends=None if appends is None else appends == "1",
-        snapshots=config.get("save"),
-        used_bytes=_integer(info.get("used_memory")),
-        max_bytes=_integer(info.get("maxmemory")),
-        clients=_integer(info.get("connected_clients")),
-        max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
-        replicas=_integer(info.get("connected_slaves")),
-        clock_ahead_s=client.ahead_s,
-    )
-
-
-def _integer(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
-
-
-def persistence(figures: Figures) -> Row:
+def persistence(figures: _Figures) -> Row:
     """Judge what a crash of the server would lose."""
     what, advice = "Redis persistence", "turn on appendonly, or choose a plan that keeps data"
-    match figures.appends, figures.snapshots:
-        case True, _:
+    match figures.get("aof_enabled"), figures.get("save"):
+        case "1", _:
             return Row(what, "ok", "append-only file: a crash loses about a second")
         case None, _:
             return Row(what, "unknown", "not reported", "ask your provider what a restart keeps")
@@ -101,9 +71,10 @@ def persistence(figures: Figures) -> Row:
             return Row(what, "warn", seen, advice)
 
 
-def memory(figures: Figures) -> Row:
+def memory(figures: _Figures) -> Row:
     """Judge how much memory is left."""
-    what, used, limit = "Redis memory", figures.used_bytes, figures.max_bytes
+    what = "Redis memory"
+    used, limit = _integer(figures, "used_memory"), _integer(figures, "maxmemory")
     if used is None or limit is None:
         return Row(what, "unknown", "not reported", "look at your provider's page")
     if limit == 0:
@@ -117,9 +88,10 @@ def memory(figures: Figures) -> Row:
     return Row(what, "ok", seen)
 
 
-def connections(figures: Figures, ours: int) -> Row:
+def connections(figures: _Figures, ours: int) -> Row:
     """Judge whether one more process of ours fits: during a deploy the old and the new one run."""
-    what, limit, others = "Redis connections", figures.max_clients, (figures.clients or 1) - 1
+    what, limit = "Redis connections", _integer(figures, "maxclients")
+    others = (_integer(figures, "connected_clients") or 1) - 1  # without ourselves
     if limit is None:
         seen = f"the limit is not reported; a process opens up to {ours}"
         return Row(what, "unknown", seen, "look at your plan: during a deploy two processes run")
@@ -132,17 +104,16 @@ def connections(figures: Figures, ours: int) -> Row:
     return Row(what, "ok", seen)
 
 
-def clock(figures: Figures) -> Row:
-    """Return the warning about two clocks that differ."""
-    seconds = round(abs(figures.clock_ahead_s))
-    side = "behind" if figures.clock_ahead_s > 0 else "ahead of"
-    seen = f"this machine is {seconds} s {side} Redis"
+def clock(ahead_s: float) -> Row:
+    """Return the warning about a clock of Redis that is so far ahead of ours."""
+    side = "behind" if ahead_s > 0 else "ahead of"
+    seen = f"this machine is {round(abs(ahead_s))} s {side} Redis"
     return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
 
 
-def replicas(figures: Figures, wanted: int) -> Row:
+def replicas(figures: _Figures, wanted: int) -> Row:
     """Judge whether there are as many replicas as intake waits for; else it accepts nothing."""
-    what, linked = "Redis replicas", figures.replicas
+    what, linked = "Redis replicas", _integer(figures, "connected_slaves")
     if linked is None:
         advice = "make sure that it has as many as INTAKE_WAIT_REPLICAS"
         return Row(what, "unknown", f"not reported, {wanted} must have each message", advice)
@@ -150,6 +121,11 @@ def replicas(figures: Figures, wanted: int) -> Row:
     if linked < wanted:
         return Row(what, "fail", f"{seen}: no message is accepted", "lower INTAKE_WAIT_REPLICAS")
     return Row(what, "ok", seen)
+
+
+def _integer(figures: _Figures, name: str) -> int | None:
+    text = figures.get(name)
+    return int(text) if text and text.isdecimal() else None
 
 
 def _trouble(error: StoreError, address: str) -> Row:

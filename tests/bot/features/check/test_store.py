@@ -1,7 +1,6 @@
 """What the check finds out about Redis on real servers, and how it judges each figure."""
 
 import time
-from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,7 +8,7 @@ from structlog.testing import capture_logs
 from bot import probe
 from bot.features.check import store
 from bot.features.check.command_line import table
-from bot.features.check.store import STORED_DATA, Figures, check_store
+from bot.features.check.store import STORED_DATA, check_store
 from bot.probe import ServerState
 from memory.store import client
 from memory.store.client import RedisClient
@@ -17,17 +16,6 @@ from memory.store.keys import Keys
 from memory.store.store import LAYOUT
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
-
-FINE = ServerState("Redis", "7.0.15", ping_ms=0.5, policy="noeviction", is_cluster=False)
-FIGURES = Figures(
-    appends=True,
-    snapshots="",
-    used_bytes=1_000_000,
-    max_bytes=25 * 2**20,
-    clients=5,
-    max_clients=20,
-    replicas=0,
-)
 
 
 async def test_a_server_with_the_right_configuration_has_only_ok_rows(
@@ -152,27 +140,33 @@ async def test_an_embedded_server_that_did_not_start_is_a_warning(settings_of: S
 
 
 def test_an_outdated_server_fails() -> None:
-    for version, verdict in (("6.0.16", "fail"), ("6.2.14", "ok"), (None, "unknown")):
-        assert probe.server(replace(FINE, version=version)).verdict == verdict
+    for version, verdict in (("6.0.16", "fail"), ("6.2.14", "ok")):
+        assert probe.server(ServerState({"redis_version": version}, 0.5)).verdict == verdict
     for version in ("7.2.0", "9.1.2"):
-        assert probe.server(replace(FINE, product="Valkey", version=version)).verdict == "ok"
+        fine = ServerState({"redis_version": "7.2.4", "valkey_version": version}, 0.5)
+        assert probe.server(fine).verdict == "ok"
+    assert probe.server(ServerState({}, 0.5)).verdict == "unknown"
 
 
 def test_persistence_is_judged_by_what_a_crash_loses() -> None:
-    judged: dict[tuple[bool | None, str | None], str] = {(True, None): "ok", (False, ""): "warn"}
-    judged |= {(False, "3600 1"): "warn", (False, None): "unknown", (None, None): "unknown"}
-    for (appends, snapshots), verdict in judged.items():
-        figures = replace(FIGURES, appends=appends, snapshots=snapshots)
-        assert store.persistence(figures).verdict == verdict
+    none, appends, snapshots = {"aof_enabled": "0"}, {"aof_enabled": "1"}, {"save": "3600 1"}
+    assert store.persistence({**appends, "save": ""}).verdict == "ok"
+    assert store.persistence(appends).verdict == "ok"
+    for lossy in ({**none, "save": ""}, {**none, **snapshots}):
+        assert store.persistence(lossy).verdict == "warn"
+    for hidden in (none, {}):
+        assert store.persistence(hidden).verdict == "unknown"
 
 
 def test_replicas_memory_and_connections_are_judged_by_what_is_left_for_us() -> None:
-    for linked, verdict in ((None, "unknown"), (1, "fail"), (2, "ok")):
-        assert store.replicas(replace(FIGURES, replicas=linked), wanted=2).verdict == verdict
-    for used, verdict in ((79, "ok"), (80, "warn"), (99, "warn"), (100, "fail")):
-        assert store.memory(replace(FIGURES, used_bytes=used, max_bytes=100)).verdict == verdict
-    for clients, verdict in ((1, "ok"), (17, "ok"), (18, "warn"), (20, "warn")):
-        assert store.connections(replace(FIGURES, clients=clients), ours=4).verdict == verdict
+    for linked, verdict in (("1", "fail"), ("2", "ok")):
+        assert store.replicas({"connected_slaves": linked}, wanted=2).verdict == verdict
+    assert store.replicas({}, wanted=2).verdict == "unknown"
+    for used, verdict in (("79", "ok"), ("80", "warn"), ("99", "warn"), ("100", "fail")):
+        assert store.memory({"used_memory": used, "maxmemory": "100"}).verdict == verdict
+    for clients, verdict in (("1", "ok"), ("17", "ok"), ("18", "warn"), ("20", "warn")):
+        few = {"connected_clients": clients, "maxclients": "20"}
+        assert store.connections(few, ours=4).verdict == verdict
 
 
 @pytest.mark.parametrize(("ahead_s", "seen"), [(31, "31 s behind"), (-90, "90 s ahead of")])
