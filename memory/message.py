@@ -49,6 +49,15 @@ class Message:
     edited_at: tuple[int, ...] = ()
 
     @property
+    def embedded_text(self) -> str:
+        """The text that is indexed and embedded: its speaker and its words.
+
+        A date in front would make all messages alike, and no question begins with one.
+        """
+        forwarded = f", forwarded from {self.forwarded_from}" if self.forwarded_from else ""
+        return f"{self.sender_name or self.role}{forwarded}: {self.text}"
+
+    @property
     def is_task(self) -> bool:
         """Whether it is a task that became due, which no message in the chat shows."""
         return bool(self.message_ids) and self.message_ids[0] < 0

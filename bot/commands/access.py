@@ -4,7 +4,6 @@ The rule for memories is in `memory.behaviors.context`. Telegram is asked who ad
 group only if the rule depends on it.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ from bot.reply.parts import Parts
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from config.settings import Settings
-from memory.behaviors.context import Asker, CallContext, IsAdmin, Person, may_change, not_an_admin
+from memory.behaviors.context import Asker, may_change
 from memory.erasure.questions import NotConfirmed
 from memory.queue.open_turn import is_off_record
 from memory.store.keys import Scope
@@ -68,17 +67,6 @@ def asker_of(asked: IncomingMessage | ButtonPress, chat: Chat) -> Asker:
         return sender.is_person and await chat.is_group_admin(asked.chat_id, sender.id)
 
     return Asker(sender.id, asked.is_group, is_admin)
-
-
-def call_context_of(
-    asked: IncomingMessage | ButtonPress, conversation: Scope, is_admin: IsAdmin = not_an_admin
-) -> CallContext:
-    """Return who speaks in which conversation now, for the hooks of the behaviors."""
-    sender = asked.sender
-    speaker = Person(
-        sender.id if sender.is_person else 0, sender.first_name, sender.last_name, sender.language
-    )
-    return CallContext(conversation, speaker, time.time(), is_admin)
 
 
 class Access:

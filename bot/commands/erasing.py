@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import orjson
 import structlog
 
-from bot.commands.access import call_context_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Parts
@@ -159,7 +158,7 @@ class ErasingCommands:
         as_admin = pressed.is_group
         asker = None if as_admin else pressed.sender.id
         await self._questions.check(here, nonce, "clear", asker)
-        await self._deleting(call_context_of(pressed, here))
+        await self._deleting(CallContext(here, pressed.sender.speaker, time.time()))
         receipt = await self._forgetting.clear(
             here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
         )

@@ -15,6 +15,7 @@ import orjson
 import telegram
 
 from bot.reply.parts import well_formed
+from memory.behaviors.context import Person
 from memory.message import Message
 from memory.queue.open_turn import stamped, unstamped
 from memory.text.untrusted_text import SYMBOLS, letters
@@ -43,6 +44,12 @@ class Sender:
     last_name: str = ""
     language: str = "en"
     is_person: bool = True
+
+    @property
+    def speaker(self) -> Person:
+        """The author as behaviors know them."""
+        id_ = self.id if self.is_person else 0
+        return Person(id_, self.first_name, self.last_name, self.language)
 
 
 STICKER_FILE = "sticker.webp"  # the name of every sticker; Telegram does not send it as a photo

@@ -5,13 +5,14 @@ that was erased does not bring it back.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import structlog
 
 from bot.agent.agent import RunAgent
-from bot.commands.access import asker_of, call_context_of
+from bot.commands.access import asker_of
 from bot.prompt.assemble import Prompt, in_thread_if_long
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
@@ -77,8 +78,10 @@ class ContextLoader:
 
         query = message.text if is_new else _query(message, history)
         writes: list[ToolWrite] = []
-        call_context = call_context_of(last, history.conversation, is_admin)
-        call_context = replace(call_context, writes=writes, query=query)
+        speaker, now = last.sender.speaker, time.time()
+        call_context = CallContext(
+            history.conversation, speaker, now, is_admin, writes, query=query
+        )
         seen = frozenset(each.seq for each in window)
         recall = history.search(query, self.recall_k, exclude=seen)
         if not request.uses_memory:  # the history is only this session, and no behavior hears of it

@@ -17,7 +17,6 @@ from itertools import chain
 
 import structlog
 
-from bot.commands.access import call_context_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, with_buttons
 from bot.reply.split import without_file
@@ -28,6 +27,7 @@ from bot.turn.observers import GaveUp, Observer, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, answer_to, is_off_record, unpack, with_words
 from memory.behaviors.behavior import AIContextBehaviorManager
+from memory.behaviors.context import CallContext
 from memory.erasure.questions import Question
 from memory.message import Message
 from memory.queue.dead_letters import DeadLetters
@@ -97,7 +97,8 @@ class TurnRunner:
                 raise  # another process may run the turn already, so no hook is called
             except Exception:
                 if request.uses_memory and request.last.kind != "command":
-                    await self.behaviors.on_suspend(call_context_of(request.last, conversation))
+                    speaker = request.last.sender.speaker
+                    await self.behaviors.on_suspend(CallContext(conversation, speaker, time.time()))
                 raise
 
     async def _write_outbox(self, opened: OpenTurn, request: Request, outbox: Outbox) -> Outbox:
@@ -217,7 +218,8 @@ class TurnRunner:
         self.observe(StepBegan("after"))
         if request.uses_memory and (messages or outbox.ends_session):
             self.learn(history.conversation)
-            call_context = call_context_of(request.last, history.conversation)
+            speaker = request.last.sender.speaker
+            call_context = CallContext(history.conversation, speaker, time.time())
             if outbox.ends_session:
                 if not messages:
                     await self.behaviors.on_resume(call_context)

@@ -16,7 +16,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import Embedder, fingerprint_of
-from memory.search.message_search import RECIPE, embedded_text
+from memory.search.message_search import RECIPE
 
 _BATCH = 128
 _TOGETHER = 8
@@ -72,7 +72,7 @@ class VectorLearner:
         stream = _Stream("messages", progress.here, fingerprint, before, last)
         learned = 0
         while page := await messages_after(self._scopes, progress, last, _BATCH):
-            texts = ((each.seq, embedded_text(each)) for each in page if not each.is_refused)
+            texts = ((each.seq, each.embedded_text) for each in page if not each.is_refused)
             learned += await self._embed(stream, texts)
             last = page[-1].seq
         return learned

@@ -17,7 +17,7 @@ import structlog
 from memory.message import Message
 from memory.scopes.log import UNKNOWN, Columns, StreamDelta, message_of
 from memory.search.embeddings import index_class
-from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, embedded_text
+from memory.search.message_search import SESSION_PAUSE_S, IndexRecord
 
 if TYPE_CHECKING:
     from memory.search.hybrid import HybridIndex
@@ -155,7 +155,7 @@ class MessageStream(EmbeddedStream):
                 self._sessions += at - before > SESSION_PAUSE_S
                 if (of_message := at // _QUARTER_S) != quarter:
                     quarter, day = of_message, datetime.fromtimestamp(at, zone).date()
-                records.append(IndexRecord(embedded_text(message), self._sessions, is_answer, day))
+                records.append(IndexRecord(message.embedded_text, self._sessions, is_answer, day))
                 before = at
                 chars += len(message.text)
                 if chars > _INDEXED_CHARS_AT_ONCE:

@@ -41,17 +41,6 @@ class Hit:
     is_boosted: bool = False  # words of its neighbors count more than its own
 
 
-def embedded_text(message: Message) -> str:
-    """Return the text of a message that is embedded: its speaker and its words.
-
-    A date in front would make all messages alike, and no question begins with one.
-    """
-    speaker = message.sender_name or message.role
-    if message.forwarded_from:
-        speaker = f"{speaker}, forwarded from {message.forwarded_from}"
-    return f"{speaker}: {message.text}"
-
-
 @dataclass(frozen=True, slots=True)
 class Later:
     """When a statement stopped being true (Unix seconds), and the fact that came instead."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from memory.message import Message
 from memory.search.embeddings import Vectors
-from memory.search.message_search import RECIPE, embedded_text
+from memory.search.message_search import RECIPE
 
 RECIPE_OF_TEXT = "speaker words"
 """The recipe of `text` in a folder that does not name one in `recipe` of `embeddings.npz`."""
@@ -87,10 +87,10 @@ def read_folder(folder: Path) -> list[Labelled]:
     texts = [turn["text"] for each in conversations for turn in each["turns"]]
     messages = (message for each in labelled for message in each.messages)
     for text, message in zip(texts, messages, strict=True):
-        if text != embedded_text(message):
+        if text != message.embedded_text:
             raise OtherRecipe(
                 f"{folder} has a vector of {text[:40]!r}, but the product embeds "
-                f"{embedded_text(message)[:40]!r}"
+                f"{message.embedded_text[:40]!r}"
             )
     return labelled
 

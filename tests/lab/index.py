@@ -29,7 +29,6 @@ from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.queue.turn_store import TurnTimes
-from memory.search.message_search import embedded_text
 from memory.search.words import _stem
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -59,7 +58,8 @@ class Conversation:
         self.chat = CHAT
         self._tokens = tokens
         self._embedder = ReadyVectors()
-        texts = [*map(embedded_text, labelled.messages), *(q.text for q in labelled.questions)]
+        texts = [each.embedded_text for each in labelled.messages]
+        texts += [each.text for each in labelled.questions]
         rows = [*labelled.rows, *labelled.question_rows]
         self._embedder.rows.update(zip(texts, rows, strict=True))
         self.memory = self.restarted()

@@ -28,7 +28,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import packed, stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import HybridIndex
-from memory.search.message_search import IndexRecord, embedded_text
+from memory.search.message_search import IndexRecord
 from memory.search.weights import Weights
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -63,7 +63,7 @@ async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> 
     conversation = Scope.of_keys({"benchmark": labelled.name})
     await append_all(memory, conversation, labelled.messages)
     for message, row in zip(labelled.messages, labelled.rows, strict=True):
-        embedder.rows[embedded_text(message)] = row
+        embedder.rows[message.embedded_text] = row
     for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
         embedder.rows[question.text] = row
     await memory.learn(conversation)
@@ -99,7 +99,7 @@ def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
     for each in labelled.messages:
         day = datetime.fromtimestamp(each.sent_at, UTC).date()
         is_answer = each.role == "assistant"
-        records.append(IndexRecord(embedded_text(each), 0, is_answer, said_on=day))
+        records.append(IndexRecord(each.embedded_text, 0, is_answer, said_on=day))
     index.extend(records)
     if dense:
         index.put_stored(range(len(index)), [packed(row) for row in labelled.rows])

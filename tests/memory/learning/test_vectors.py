@@ -13,7 +13,6 @@ from memory.message import Message
 from memory.queue.turn_store import LEARN_LATE_S
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
-from memory.search.message_search import embedded_text
 from memory.store.client import RedisClient
 from tests.memory.conftest import OPTIONS, memory_of
 from tests.memory.turns import (
@@ -79,7 +78,7 @@ def all_of(last: int, dimensions: int = DIMENSIONS) -> Sequence[tuple[int, int]]
     ],
 )
 def test_a_message_is_embedded_with_its_speaker_not_its_date(message: Message, text: str) -> None:
-    assert embedded_text(message) == text
+    assert message.embedded_text == text
 
 
 async def test_every_message_gets_its_vector_once(memory: Memory, embedder: WordsEmbedder) -> None:
