@@ -122,11 +122,16 @@ class ChatHistory:
         return self._here.is_off or off_at is not None
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
-        """Return what the selector takes of the session, without refused and hidden messages."""
+        """Return what the selector takes of the session, without refused and hidden messages.
+
+        The question of a hidden answer is left out, too. Else it would seem to be asked once more.
+        """
         messages = self._stream.messages
         first = bisect_right(messages, self._stream.session, key=lambda message: message.seq)
         tail = messages[max(first, len(messages) - self._parts.tail) :]
-        return selector.select([m for m in tail if not m.is_refused and m.seq not in self.hidden])
+        answered = {m.exchange for m in tail if m.role == "assistant" and m.seq in self.hidden}
+        shown = (m for m in tail if m.seq not in self.hidden and m.exchange not in answered)
+        return selector.select([m for m in shown if not m.is_refused])
 
     async def search(
         self,

@@ -19,6 +19,7 @@ from memory.scopes.entries import Again, Fact, Hidden
 from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
+from memory.scopes.selectors import MessageWindowMessageSelector
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from tests.memory.clients import InterruptedClient
@@ -93,6 +94,19 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
     assert (await memory.scopes.read(here)).hidden.keys() == {1, 2, 4, 10, 12}
     await memory.correcting.hide(here, [1], hidden=False)
     assert (await memory.scopes.read(here)).hidden.keys() == set()
+
+
+async def test_the_question_of_a_hidden_answer_does_not_seem_to_be_asked_again(
+    memory: Memory,
+) -> None:
+    await talk(memory, "my tomcat is called Mephisto")
+    await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(1),), 1))
+    await say(memory, 2, "What shall I buy?", "Fish for Mephisto.", used="f1")
+    await say(memory, 3, "Thanks", "Gladly.")
+    await memory.correcting.delete_fact(HERE, 1)
+    history = await ChatHistory.read(memory.histories, HERE)
+    window = history.select_messages(MessageWindowMessageSelector(9))
+    assert [message.text for message in window] == ["Thanks", "Gladly."]
 
 
 async def test_what_is_hidden_for_two_facts_is_recalled_again_after_both(memory: Memory) -> None:
