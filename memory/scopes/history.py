@@ -27,11 +27,11 @@ from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
 _RELATED_SHARE, _MIN_RELATED = 4, 2
-_MAX_INDEXED_INLINE = 40
+_MAX_INDEXED_INLINE_BYTES = 16_000
 _MAX_SEARCHED_INLINE = 20_000
 _MAX_ASKED_INLINE = 500
-"""With more messages to index or to search, or more characters in the question, a thread searches,
-so that other turns go on."""
+"""With more to index, more messages to search, or a longer question (in characters), a thread
+searches, so that other turns go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class ChatHistory:
                 return [_result(stream.messages, hit) for hit in once.values()]
 
         is_long = len(stream.messages) > _MAX_SEARCHED_INLINE or len(text) > _MAX_ASKED_INLINE
-        is_long = is_long or stream.unindexed > _MAX_INDEXED_INLINE
+        is_long = is_long or stream.unindexed_bytes > _MAX_INDEXED_INLINE_BYTES
         if is_long or stream.searching.locked():
             return await asyncio.to_thread(find)
         return find()

@@ -7,7 +7,7 @@ were deleted.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -23,7 +23,6 @@ follows the role."""
 
 _REFUSED = "refused"
 """The stored role of a message that the model's server refused; `_UNTRUSTED` may follow it."""
-
 
 _shared = lru_cache(maxsize=1_024)(int)
 _name = lru_cache(maxsize=1_024)(bytes.decode)
@@ -69,7 +68,7 @@ def stored_fields(message: Message) -> dict[str, str]:
 
 def seq_of(entry_id: bytes) -> int:
     """Return the sequence in the id of a stream entry."""
-    return int(entry_id.partition(b"-")[0])
+    return int(entry_id.removesuffix(b"-0"))
 
 
 def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
@@ -80,20 +79,7 @@ def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
 def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
     """Read the entry of the log with this sequence."""
     role, is_first_party, is_refused = _read_role(fields[b"r"])
-    rare: dict[str, Any] = {}
-    if len(fields) > _USUAL_FIELDS:
-        rare = {
-            "forwarded_from": fields.get(b"f", b"").decode(),
-            "forwarded_at": float(fields.get(b"d", 0)),
-            "unseen": fields.get(b"u", b"").decode(),
-            "lengths": _numbers(fields.get(b"l", b"")),
-            "replied_to": int(fields.get(b"p", 0)),
-            "used": fields.get(b"w", b"").decode(),
-            "photo": fields.get(b"h", b"").decode(),
-            "edited_at": _numbers(fields.get(b"e", b"")),
-            "album": fields.get(b"a", b"").decode(),
-        }
-    return Message(
+    usual = (
         seq,
         _shared(fields[b"x"]),
         role,
@@ -102,14 +88,29 @@ def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
         _shared(fields[b"i"]),
         _name(fields[b"n"]),
         _numbers(fields[b"m"]),
-        int(fields[b"k"]),
+        _shared(fields[b"k"]),
         is_first_party,
         is_refused,
-        **rare,
+    )
+    if len(fields) == _USUAL_FIELDS:
+        return Message(*usual)
+    return Message(
+        *usual,
+        forwarded_from=fields.get(b"f", b"").decode(),
+        forwarded_at=float(fields.get(b"d", 0)),
+        unseen=fields.get(b"u", b"").decode(),
+        lengths=_numbers(fields.get(b"l", b"")),
+        replied_to=int(fields.get(b"p", 0)),
+        used=fields.get(b"w", b"").decode(),
+        photo=fields.get(b"h", b"").decode(),
+        edited_at=_numbers(fields.get(b"e", b"")),
+        album=fields.get(b"a", b"").decode(),
     )
 
 
 def _numbers(stored: bytes) -> tuple[int, ...]:
+    if stored.isdigit():  # most messages have one
+        return (int(stored),)
     return tuple(map(int, stored.split(b","))) if stored else ()
 
 
@@ -213,7 +214,7 @@ def stream_of(
     )
 
 
-_PAGE_OF_MESSAGES = 200
+_PAGE_OF_MESSAGES = 400
 _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
 
 

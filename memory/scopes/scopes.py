@@ -32,8 +32,8 @@ from memory.store.tasks import in_turns, shielded
 
 _PAGE = 1_000
 _LONG_BYTES = 2**21  # a conversation that takes more memory is read alone: others as long wait
-_MAX_UNINDEXED = 5_000
-"""A long conversation with more entries `unindexed` is indexed before its next page is read."""
+_MAX_UNINDEXED_BYTES = 2**21
+"""A long conversation with more that is not indexed is indexed before its next page is read."""
 _MAX_SENT = 64  # of a longer field only a digest is sent with a write, to see if it has changed
 _FIRST_CONTENT = 2  # a script's first argument is a JSON object; contents follow it
 
@@ -205,7 +205,7 @@ class Scopes:
                 messages.shorten()
                 # If messages were dropped already, most of an index would be dropped, too.
                 has_all = messages.count == len(messages.messages)
-                is_much = has_all and messages.unindexed > _MAX_UNINDEXED
+                is_much = has_all and messages.unindexed_bytes > _MAX_UNINDEXED_BYTES
                 if is_long and (is_whole or is_much):
                     await shielded(asyncio.to_thread(messages.indexed, self.zone))
         messages.session = int(meta[3] or 0)

@@ -90,7 +90,6 @@ _INDEXED_AT_ONCE = 2_000
 _INDEXED_CHARS_AT_ONCE = 250_000
 """The numbers of the words of so many messages, and of so many characters, are in memory while
 indexing."""
-_USUAL_CHARS = 200
 _QUARTER_S = 900  # in each zone a day begins with a quarter of an hour
 _MIN_KEPT = 20  # so many newest messages are searched whatever memory they take
 _SHORTENED_SHARE = 2
@@ -112,6 +111,7 @@ class MessageStream(EmbeddedStream):
         self.searching = threading.Lock()
         self._index: HybridIndex | None = None
         self._sessions = 0
+        self._indexed_bytes = 0  # of the texts that are indexed
 
     @property
     def nbytes(self) -> int:
@@ -126,12 +126,10 @@ class MessageStream(EmbeddedStream):
         return missing <= max(_FRESH, len(self.messages) // 10)
 
     @property
-    def unindexed(self) -> int:
-        """How much the next search has to index first: about in messages of 200 characters."""
-        index = self._index
-        done = len(index) if index and self.nbytes <= self.max_bytes else 0
-        new = self.messages[done:]
-        return len(new) + sum(len(each.text) for each in new) // _USUAL_CHARS + len(self._waiting)
+    def unindexed_bytes(self) -> int:
+        """Roughly the bytes of texts and vectors that the next search has to index first."""
+        is_kept = self._index and self.nbytes <= self.max_bytes
+        return super().nbytes - (self._indexed_bytes if is_kept else 0)
 
     def append(self, messages: Sequence[Message]) -> None:
         """Append messages in the order of their sequences, except those that are here already."""
@@ -163,6 +161,7 @@ class MessageStream(EmbeddedStream):
             index.extend(records, [message.seq for message in said[: len(records)]])
             self.shorten()
             index = self._index = self._index or index_class()()
+        self._indexed_bytes = self._text_bytes
         for seqs, vectors in self.taken_vectors():
             index.put_stored(seqs, vectors)
         return index

@@ -88,7 +88,6 @@ class Keep:
 
 ToolWrite = Remember | ForgetRecord | StillTrue | SetDomain | Keep
 
-
 _KINDS: dict[str, type[ToolWrite]] = {
     "remember": Remember,
     "forget": ForgetRecord,

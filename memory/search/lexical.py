@@ -260,6 +260,8 @@ class LexicalIndex:
 
         bounds_of = held.bounds.view
         starts, counts = bounds_of[runs], bounds_of[runs + 1] - bounds_of[runs]
+        if (counts == 1).all():  # as in most languages
+            return texts, held.terms.view[starts]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.repeat(texts, counts), held.terms.view[np.repeat(starts, counts) + within]
 

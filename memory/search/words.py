@@ -66,9 +66,9 @@ _MARKS = (
     "\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff"
 )
 _WORD = re.compile(rf"(?:[^\W_]+|[{_MARKS}]+)+")
-_ASCII_WORDS = {  # what `_WORD` finds in folded ASCII, in a third of the time
-    code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)
-}
+_ASCII_WORDS = bytes(  # what `_WORD` finds in folded ASCII, in a fourth of the time
+    ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)
+).ljust(256)
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
@@ -96,7 +96,6 @@ _ARABIC_FORMS = str.maketrans(
 _TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # the letters that the Arabic stemmer expects
 _HARAKAT = re.compile("[\u064b-\u065f\u0670]")
 ALWAYS_UKRAINIAN = frozenset("іїєґ")
-
 
 _PIECE = re.compile(r"(?s).{1,128}(?!\S)|.{1,128}")
 """A piece of a text, at the end of a word unless the word is longer than any real one.
@@ -146,7 +145,7 @@ def _script_of(word: str) -> str:
 def words_of(text: str) -> list[str]:
     """Return the folded words of a text in order; a run of an unspaced script is one word."""
     if text.isascii():
-        return text.translate(_ASCII_WORDS).split()
+        return text.encode().translate(_ASCII_WORDS).decode().split()
     return _WORD.findall(fold(text))
 
 

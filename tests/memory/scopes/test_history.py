@@ -491,7 +491,7 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
     """While a page is read the model changes behind its name, or the first vectors come."""
     memory = memory_of(interrupted, WordsEmbedder())
     learner = memory_of(store, embedder := WordsEmbedder())
-    await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(150)])
+    await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(250)])
     if are_embedded:
         await learner.learn(HERE)
 

@@ -107,7 +107,7 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
     """Before the fix, six of 10,000 long messages of made-up words took 500 MB at once."""
     long, turn = [Scope.of_chat(8), Scope.of_chat(9)], Queue()
     for scope in (HERE, *long):
-        texts = (f"number {n} " + "of a boat " * 1_500 for n in range(2 if scope == HERE else 210))
+        texts = (f"number {n} " + "of a boat " * 1_500 for n in range(2 if scope == HERE else 410))
         await store(memory, [said(0, text) for text in texts], scope)
     memory.scopes.reading_long = turn
     async with turn:
@@ -116,7 +116,7 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
         await turn.is_full.wait()
         assert not any(each.done() for each in reading)
     for history in await asyncio.gather(*reading):
-        assert len(await found_alone(history, "number 209", 1)) == 1
+        assert len(await found_alone(history, "number 409", 1)) == 1
 
 
 async def test_the_vectors_of_a_long_conversation_do_not_wait_for_its_end(memory: Memory) -> None:
