@@ -268,7 +268,7 @@ class ChatHistory:
             replace(message, seq=first_seq + i, exchange=exchange)
             for i, message in enumerate(messages)
         ]
-        if first_seq == 1:
+        if first_seq == 1 and not self._here.generation:
             # In ms, from the time as it is stored.
             self._here.generation = round(1000 * float(f"{numbered[0].sent_at:.3f}"))
         newest, count = self._stream.newest, self._stream.count

@@ -33,7 +33,8 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
     If the running state is erased, it is learned again from the newest `tail` messages.
     """
     scope = Scope(stored.tag)
-    taken = erasures.of_scope(scope, stored.read_at, *stored.versions)
+    generation = int(stored.meta.get(b"generation", 0))
+    taken = erasures.of_scope(scope, stored.read_at, stored.versions, generation)
     owner = _owner(scope)
     if taken.is_cleared or (owner and erasures.forgotten_until(owner, stored.read_at)):
         return None

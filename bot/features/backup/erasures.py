@@ -93,16 +93,26 @@ class Erasures:
         return sum(sorted(counts.values())[-len(self.secrets) :]) <= _MAX_NUMBERS
 
     def of_scope(
-        self, scope: Scope, read_at: float, epoch: int = -1, erasure: int = -1
+        self,
+        scope: Scope,
+        read_at: float,
+        versions: tuple[int, int] = (-1, -1),
+        generation: int = 0,
     ) -> ErasedParts:
-        """Return what was erased in a scope since a backup has read these versions of it."""
-        taken = ErasedParts()
+        """Return what was erased in a scope since a backup has read these versions of it.
+
+        They are its epoch and its erasure version. After the loss of a store they begin at 0 again,
+        so a clear also counts for what an earlier `generation` has.
+        """
+        taken, (epoch, erasure) = ErasedParts(), versions
         for parts, at in self._find(scope.tag):
             is_of_then = read_at <= at + _NUMBER_MARGIN_S
             match parts:
                 case ["x", item]:
                     taken.work.add(item)
-                case ["c", after, lowest] if is_of_then and epoch < int(after):
+                case ["c", after, lowest] if is_of_then and (
+                    epoch < int(after) or generation + epoch < int(lowest)
+                ):
                     taken.epoch, taken.is_cleared = max(taken.epoch, int(lowest)), True
                 case ["e", after, *lists] if is_of_then and erasure < int(after):
                     taken.messages |= _numbers(lists[0])

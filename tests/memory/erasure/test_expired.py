@@ -15,7 +15,7 @@ from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from tests.memory.erasure.test_forgetting import ANNS, expire, facts_of
-from tests.memory.turns import ANN, HERE, begin, carry_out, put
+from tests.memory.turns import ANN, HERE, begin, carry_out, clear, put
 from tests.memory.work.test_items import TEA, reminder, store
 
 TOPIC = Scope.of_chat(ANN, 5)
@@ -23,22 +23,22 @@ OLD, NEW = "Their tomcat is called Mephisto.", "Their boat is called Aurora."
 
 
 async def exchange(
-    memory: Memory, question: str, answer: str, number: int = 1, *, used: str = ""
+    memory: Memory, question: str, answer: str, number: int = 1, *, used: str = "", at: float = 0
 ) -> None:
     """Answer a message, as a worker does."""
     turn = await begin(memory, number)
     await memory.turns.write_outbox(turn, b"[]")
-    now = time.time()
-    asked = Message(0, 0, "user", question, now, ANN, "Ann", (1,), 3)
-    said = Message(0, 0, "assistant", answer, now, tokens=1, used=used)
+    at = at or time.time()
+    asked = Message(0, 0, "user", question, at, ANN, "Ann", (1,), 3)
+    said = Message(0, 0, "assistant", answer, at, tokens=1, used=used)
     await memory.turns.commit(turn, [asked, said], Cursor())
 
 
 async def learn(memory: Memory, text: str) -> None:
     """Learn a fact from the first message of the conversation as it is now."""
     here = await memory.scopes.read(HERE)
-    source = Source(HERE.tag, 1, here.source_epoch, ANN)
-    await memory.scopes.update(ANNS, lambda _: Write([Fact(0, text, (source,), time.time())]))
+    fact = Fact(0, text, (Source(HERE.tag, 1, here.source_epoch, ANN),), time.time())
+    await memory.scopes.update(ANNS, lambda _: Write([fact], learned_from=here))
 
 
 @pytest.fixture
@@ -135,3 +135,17 @@ async def test_a_fact_goes_with_its_message_even_if_the_metadata_was_lost_since(
     await exchange(memory, "and it is blue", "Fine.", 2)
     await memory.forgetting.erase_messages(HERE, [1, 2], "receipt")
     assert await texts(memory) == []
+
+
+async def test_a_clear_of_an_expired_conversation_erases_what_was_learned_from_it(
+    memory: Memory,
+) -> None:
+    """Also if nothing was said since. What is said then is learned, by whatever clock it came."""
+    await exchange(memory, "my boat is called Aurora", "Fine.")
+    await learn(memory, OLD)
+    await expire(memory)
+    assert (await clear(memory)).records == 1
+    assert await texts(memory) == []
+    await exchange(memory, "my boat is called Aurora", "Fine.", 20, at=time.time() - 9)
+    await learn(memory, NEW)
+    assert await texts(memory) == [NEW]

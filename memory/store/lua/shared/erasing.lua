@@ -102,6 +102,7 @@ local function wipe(last_update, kept, gone)
   if redis.call('DEL', LEASE) == 1 then signal() end
   redis.call('DEL', TURN)
   local waiting = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
+  redis.call('HSETNX', META, 'generation', whole(now_ms())) -- so that facts from before an expiry go, too
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
   expiry = nil

@@ -17,8 +17,8 @@ end
 
 -- Appends messages to the log after sequence `seq`. Returns the sequence of the first one, or 0 if there are none, and of
 -- the last one, which the caller writes to META as `next_seq`.
--- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
--- sequences and epochs start again; other scopes tell the old conversation from the new one by this time. Work items do
+-- `generation` is the time of a conversation's first message in ms, or of a clear before that. When a conversation has
+-- expired, its sequences and epochs start again; other scopes tell the old one from the new one by this time. Work items do
 -- not expire with it. Those of the old conversation get the negative of their sequence, which is that of no message.
 local function append(messages, exchange, seq)
   local first
@@ -26,7 +26,7 @@ local function append(messages, exchange, seq)
     seq = seq + 1
     first = first or seq
     if seq == 1 then
-      redis.call('HSET', META, 'generation', whole(1000 * message.sent_at))
+      redis.call('HSETNX', META, 'generation', whole(1000 * message.sent_at))
       for _, id in ipairs(redis.call('HKEYS', WORK)) do
         redis.call('HSET', WORK, id, (string.gsub(redis.call('HGET', WORK, id), '^(%-?%d+|)([1-9])', '%1-%2')))
       end

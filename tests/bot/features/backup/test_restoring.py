@@ -168,6 +168,20 @@ async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
     assert await exported(memory, HERE, GROUP) == expected
 
 
+async def test_a_clear_after_the_loss_of_the_store_counts_for_an_older_backup(
+    memory: Memory, file: Path
+) -> None:
+    """Epochs begin at 0 again, so the backup has a higher one. Nothing was said since."""
+    for _ in range(2):
+        await clear(memory, 0)
+    await remember_much(memory)
+    await save(memory, file)
+    await memory.client.call("FLUSHALL")
+    await clear(memory)
+    assert await restore(memory, file) == {"forgotten": 2, "restored": 1}
+    assert await texts(memory) == []
+
+
 @pytest.mark.parametrize("is_wanted_again", [False, True])
 async def test_messages_that_were_hidden_after_a_backup_are_not_recalled(
     memory: Memory, empty: Memory, file: Path, *, is_wanted_again: bool
