@@ -9,13 +9,14 @@ words, used by few of the texts, decide then.
 
 import asyncio
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from hashlib import sha256
 from itertools import chain, groupby, repeat
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import orjson
 import structlog
@@ -111,11 +112,6 @@ class Synopses(LearningBehavior):
         self._min_synopses, pause_s = (1, 0) if narrative == "always" else (2, _DAY_S)
         if model is not None and narrative != "off":
             self._narrator = Narrator(model, zone, pause_s)
-
-    async def on_conversation_deleting(self, call_context: CallContext) -> None:
-        """Drop its narratives."""
-        if self._narrator is not None:
-            self._narrator.forget(call_context.conversation)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
@@ -283,14 +279,13 @@ _NARRATE = (
 _TIME_LIMIT_S = 4.0
 _MAX_TOKENS = 400
 _MAX_QUESTION_CHARS = 2_000
-_MAX_CACHED = 256
-
-_Key = tuple[Scope, tuple[str, str], tuple[int, ...], str]
+_MAX_CACHED, _MAX_NOTED = 16, 4_096  # narratives of a scope; scopes with a narrative
 
 
 class Narrator:
-    """Writes narratives and keeps the newest 256, for the same synopses and the same words.
+    """Writes narratives and keeps the newest of a scope, for the same synopses and the same words.
 
+    They go when the process drops what it has read of the scope, so no erased word stays in them.
     A turn waits for a narrative, and most messages find some synopses. So a scope gets a new one
     after `pause_s` at the earliest.
     """
@@ -299,19 +294,21 @@ class Narrator:
         self._model = model
         self._zone = zone
         self._pause_s = pause_s
-        self._cached: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
+        self._cached = WeakKeyDictionary[ScopeMemory, dict[tuple[tuple[int, ...], str], str]]()
+        self._made_at: dict[tuple[Scope, tuple[str, str]], float] = {}  # the newest of each scope
 
     async def narrate(
         self, scope_memory: ScopeMemory, synopses: Sequence[Synopsis], text: str, now: float
     ) -> str:
         """Return what these synopses, sorted by time, hold for a person's words; "" for nothing."""
         ids, said = tuple(each.id for each in synopses), sha256(text.encode()).hexdigest()
-        key = (scope_memory.scope, scope_memory.version, ids, said)
-        if key in self._cached:
-            self._cached.move_to_end(key)
-            return self._cached[key][0]
-        made_at = [at for each, (_, at) in self._cached.items() if each[:2] == key[:2]]
-        if made_at and now - max(made_at) < self._pause_s:
+        here, cached = (
+            (scope_memory.scope, scope_memory.version),
+            self._cached.get(scope_memory, {}),
+        )
+        if known := cached.get((ids, said)):
+            return known
+        if here in self._made_at and now - self._made_at[here] < self._pause_s:
             return ""
         lines = [orjson.dumps({"said": escaped(text[:_MAX_QUESTION_CHARS])}).decode()]
         for each in synopses:
@@ -324,12 +321,8 @@ class Narrator:
             log.info("no narrative", reason=type(error).__name__)
             return ""
         if narrative := answer.strip():
-            self._cached[key] = narrative, now
-            if len(self._cached) > _MAX_CACHED:
-                self._cached.popitem(last=False)
+            newest = [*cached.items(), ((ids, said), narrative)][-_MAX_CACHED:]
+            self._cached[scope_memory] = dict(newest)
+            self._made_at.pop(here, None)
+            self._made_at = dict([*self._made_at.items(), (here, now)][-_MAX_NOTED:])
         return narrative
-
-    def forget(self, scope: Scope) -> None:
-        """Drop the narratives of a scope."""
-        for key in [key for key in self._cached if key[0] == scope]:
-            del self._cached[key]

@@ -240,17 +240,17 @@ async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
     assert len(model.asked) == calls
 
 
-@pytest.mark.parametrize("how", ["erasure", "deletion"])
-async def test_a_narrative_ends_with_an_erasure_and_with_its_conversation(
-    scopes: Scopes, how: str
-) -> None:
+@pytest.mark.parametrize("how", ["erasure", "erasure by another process"])
+async def test_a_narrative_ends_with_an_erasure(scopes: Scopes, how: str) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
-    behavior = narrating(scopes, ScriptedModel("A narrative.", "A new one."))
+    model = ScriptedModel("A narrative.", "A new one.")
+    behavior = narrating(scopes, model, when="always")
     await shown(behavior, "Strong wind today!")
     if how == "erasure":
         await scopes.update(PRIVATE, lambda _: Revision(records=[4]))
     else:
-        await behavior.on_conversation_deleting(call_context())
+        await scopes.store.tell_erased(PRIVATE)
+        await scopes.drop_erased()
     assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA new one."
 
 
