@@ -53,6 +53,8 @@ _MAX_COUNT = 500
 _SEARCH = "search_memory"
 _MAX_READ, _MAX_END = 3_000, 500
 """Characters that are read of a text, and of the end of a longer one, where it may ask."""
+_ARABIC = re.compile("[^پچژگکی]*[أإةىيك][^پچژگکی]*")
+"""A text with letters of Arabic, and none of those that Persian has instead or besides."""
 _MAX_OF_A_TIME = 3
 _MAX_KNOWN = 12  # statements that are told if somebody asks what is known
 _MAX_LOOKED_UP = 4  # words that look something up without a question mark
@@ -349,8 +351,11 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
 def spoken_in(texts: Sequence[str]) -> str:
     """Return the language of `SAYS` that the first text is in, or the next one that tells it.
 
-    A text of one Latin word counts after the longer ones, because it may be a name.
+    A text of one Latin word counts after the longer ones, because it may be a name. To Arabic it
+    answers in English, as the bot does.
     """
+    if _ARABIC.fullmatch(" ".join(texts[:1])):
+        return "en"
     votes = [
         Counter(
             c

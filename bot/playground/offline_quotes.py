@@ -12,12 +12,15 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
 from typing import Literal
 
+from bot.language.catalogue import Catalogue
 from memory.search.question import asks_when, tells_time
 from memory.search.words import (
     FUNCTION_WORDS,
@@ -42,6 +45,7 @@ _MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?(?:\[…[^\]\n]*\] )?([
 _FACT = re.compile(r"\A#(\d+) \[([^\]\n]+)\] (.*)")
 _PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8})(?:, [^\]\n]*)?\] (.*)")
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
+_CATALOGUE = Catalogue()
 _ASSISTANT = "You (assistant)"
 _ENDED = re.compile(r"\[until [^\]]*\]\Z")
 _ASKS = re.compile(r"\A[^.!。！]*[?？؟]\s*")
@@ -229,9 +233,11 @@ def quoted(
 def _translated(when: str, language: str) -> str:
     day, *more = when.split(", ")
     own, english = (SAYS[code]["dates"].split() for code in (language, "en"))
-    names = dict(zip(english, own, strict=True))
-    named = " ".join(names.get(word, word) for word in day.split())
-    return ", ".join([named.replace("_", " "), *(m for m in more if ":" in m or language == "en")])
+    named = dict(zip(english, own, strict=True)).get(day, day).replace("_", " ")
+    with suppress(ValueError):  # it is no date
+        said_on = datetime.strptime(day, "%d %B %Y").replace(tzinfo=UTC)
+        named = _CATALOGUE.day(language, said_on.timestamp())
+    return ", ".join([named, *(m for m in more if ":" in m or language == "en")])
 
 
 def outdated(memories: Sequence[Remembered]) -> set[str]:

@@ -24,7 +24,7 @@ from bot.playground.offline_memory import (
     begins_with_wish,
     reminder_in,
 )
-from bot.playground.offline_model import OfflineChatModel
+from bot.playground.offline_model import OfflineChatModel, spoken_in
 from bot.playground.offline_quotes import SAYS, tells_nothing
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
@@ -169,6 +169,9 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
     asked = prompt("Do you remember my dentist?", *run)
     assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"
     nothing = ran("search_memory", '{"query":"dentist"}', "nothing found")
+    boat = ran("search_memory", '{"query":"Boot"}', "[3 May 2024, 2 years ago] #1 Ann: Boot: Ada.")
+    reply = await answer(prompt("Wie heißt mein Boot?", *boat))
+    assert reply.startswith("Gesagt, 3. Mai 2024: „Boot: Ada.“")
     asked = prompt("Do you remember my dentist?", *nothing)
     assert await answer(asked) == "I looked, and found nothing about that."
 
@@ -342,6 +345,13 @@ async def test_a_file_with_a_caption_is_quoted_and_a_mark_is_no_word_of_the_pers
 async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
     said = ("I live in Riga", "I live in Oslo", "where do i live", "I moved to Bergen")
     assert await replaced("I live in Rome", *said) == [(said[-1], 7)]
+    boat = "نه، اسم قایق خواهرم زورا است"
+    assert await replaced("اسم قایق خواهرم آرورا است", boat) == [(boat, 7)]
+
+
+def test_arabic_is_not_taken_for_persian() -> None:
+    spoken = {"ما اسم قارب أختي؟": "en", "لدي حساسية من الجوز": "en", "سلام، قایق خواهرم": "fa"}
+    assert {said: spoken_in([said]) for said in spoken} == spoken
 
 
 async def replaced(known: str, *said: str) -> list[tuple[str, int | None]]:
