@@ -15,7 +15,7 @@ from bot.parsing.pictures import ANY_SIZE, read_picture
 from bot.parsing.processes import memory_mb
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import FileKind, OutgoingFile, is_opus
-from memory.text.untrusted_text import one_line, shown
+from memory.text.untrusted_text import one_line, seen_by_people
 
 MAX_FILES = 3
 MAX_FILE_BYTES = 5 * 2**20
@@ -129,7 +129,7 @@ async def _picture(content: bytes) -> tuple[FileKind, str] | None:
 
 
 def _cleaned(name: str) -> str:
-    seen = _HIDING.sub("_", shown(one_line(name))).strip(". ")
+    seen = _HIDING.sub("_", seen_by_people(one_line(name))).strip(". ")
     stem, dot, ending = seen.rpartition(".")
     kept = _MAX_NAME_CHARS - len(ending) - 1
     short = f"{stem[:kept]}{dot}{ending}" if dot and kept > 0 else seen[:_MAX_NAME_CHARS]

@@ -30,7 +30,7 @@ from memory.learning.tool_writes import find_waiting
 from memory.memory import Memory
 from memory.scopes.changes import senders_of
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import place_of, shown
+from memory.scopes.fact_lists import place_of, with_shown_id
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.keys import Scope
@@ -108,7 +108,7 @@ class FactEdits:
         """
         await self._access.check_on_record(conversation)
         facts, fact = await self._found(conversation, fact_id)
-        about = str(shown(facts.scope, fact).id)
+        about = str(with_shown_id(facts.scope, fact).id)
         await self.ask_for_words(pressed, conversation, "memory.edit_ask", about, fact.text)
 
     async def reword(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> Parts:

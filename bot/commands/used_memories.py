@@ -18,7 +18,7 @@ from memory.documents import documents
 from memory.erasure.correcting import present_fact
 from memory.message import Message
 from memory.scopes.entries import Fact, Synopsis
-from memory.scopes.fact_lists import place_of, shown
+from memory.scopes.fact_lists import place_of, with_shown_id
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
@@ -105,7 +105,7 @@ class UsedMemories:
             seqs = reading.here.seqs_of(fact.sources)
             source = reading.messages.get(max(seqs, default=0))
             key = "why.fact" if reading.here.scope.is_private else "why.fact_group"
-            code, text_and_time = f"f{shown(scope, fact).id}", (fact.text, fact.said_at)
+            code, text_and_time = f"f{with_shown_id(scope, fact).id}", (fact.text, fact.said_at)
             used = self._used(reading.language, code, key, text_and_time, source)
             choices = {EDIT: "buttons.edit"} if fact.is_current else {}
             yield replace(used, entry=replace(used.entry, choices=choices))

@@ -18,7 +18,7 @@ from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import known_facts, listed, of_kind, of_time, place_of
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain
-from memory.text.untrusted_text import one_line, shown
+from memory.text.untrusted_text import one_line, seen_by_people
 
 _MAX_WRITES = 2  # facts that one answer may keep or erase; people rarely ask for more at once
 
@@ -69,7 +69,7 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
         if (await scopes.current(context.conversation)).is_off:
             raise ToolError("memory is off here, so nothing was kept; /memory on turns it on")
         facts = await _facts(scopes, context)
-        text, replaced = one_line(shown(arguments.text)), None
+        text, replaced = one_line(seen_by_people(arguments.text)), None
         if why := unfit(text):
             raise ToolError(why)
         if arguments.replaces:

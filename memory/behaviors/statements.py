@@ -28,7 +28,7 @@ from memory.scopes.writes import Remember
 from memory.search.words import words_of
 from memory.store.keys import Scope
 from memory.text.message_lines import days_of
-from memory.text.untrusted_text import one_line, shown
+from memory.text.untrusted_text import one_line, seen_by_people
 
 MAX_CHARS = 200
 _MAX_KIND_CHARS = 24
@@ -131,7 +131,7 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
     entries: list[ScopeEntry] = []
     touched: set[str] = set()
     for statement in statements:
-        text, message = one_line(shown(statement.text)), own.get(statement.message or 0)
+        text, message = one_line(seen_by_people(statement.text)), own.get(statement.message or 0)
         if message is None or unfit(text) or _normal(text) in touched:
             continue
         if (stems(text) - stems(message.text)) & untrusted:

@@ -15,7 +15,7 @@ from memory.behaviors.context import AgentContext
 from memory.scopes.entries import Fact
 from memory.scopes.writes import Remember, SetDomain, ToolWrite
 from memory.search.words import beginnings_of
-from memory.text.untrusted_text import UNTRUSTED_MARK, shown
+from memory.text.untrusted_text import UNTRUSTED_MARK, seen_by_people
 
 
 class Arguments(BaseModel):
@@ -156,5 +156,5 @@ def held_back(context: AgentContext, write: ToolWrite) -> ToolWrite:
     if write.asks_first or not must_ask(context, write):
         return write
     if isinstance(write, SetDomain):
-        write = replace(write, fields=shown(write.fields))
+        write = replace(write, fields=seen_by_people(write.fields))
     return replace(write, asks_first=True, sender_id=context.user_message.sender_id)

@@ -31,8 +31,8 @@ from memory.scopes.fact_lists import (
     listed,
     named_kinds,
     of_time,
-    shown,
     when_of,
+    with_shown_id,
 )
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -155,7 +155,7 @@ class UserFacts(LearningBehavior):
     async def _search(self, facts: ScopeMemory, here: ScopeMemory, question: str) -> list[Fact]:
         """Return the facts that fit the question, best first; those that only resemble follow."""
         found = [
-            (hit.is_related, -hit.score, shown(each.scope, hit.record))
+            (hit.is_related, -hit.score, with_shown_id(each.scope, hit.record))
             for each in fact_scopes(facts, here)
             if each.facts
             for hit in await self._scopes.search(Fact, each, question, _MAX_FOUND)

@@ -18,7 +18,7 @@ from memory.documents import Chunk, documents
 from memory.message import Message
 from memory.scopes.changes import former_wordings
 from memory.scopes.entries import Fact, Synopsis
-from memory.scopes.fact_lists import fact_scopes, shown
+from memory.scopes.fact_lists import fact_scopes, with_shown_id
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -118,7 +118,7 @@ def _fact(facts: ScopeMemory, fact: Fact) -> dict[str, object]:
     # An ended fact does not repeat what it replaced: those facts are in the file themselves.
     if fact.is_current:
         former = former_wordings(facts, fact)
-    fact = shown(facts.scope, fact)
+    fact = with_shown_id(facts.scope, fact)
     return {
         "id": fact.id,
         "text": fact.text,

@@ -137,10 +137,11 @@ def fact_scopes(facts: ScopeMemory, here: ScopeMemory) -> list[ScopeMemory]:
 
 def known_facts(facts: ScopeMemory, here: ScopeMemory) -> list[Fact]:
     """Return all facts that count in a conversation, also ended ones, with their shown ids."""
-    return [shown(each.scope, fact) for each in fact_scopes(facts, here) for fact in each.facts]
+    read = fact_scopes(facts, here)
+    return [with_shown_id(each.scope, fact) for each in read for fact in each.facts]
 
 
-def shown(scope: Scope, fact: Fact) -> Fact:
+def with_shown_id(scope: Scope, fact: Fact) -> Fact:
     """Return a fact of a scope with its shown id."""
     if not scope.is_private:
         return fact

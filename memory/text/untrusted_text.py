@@ -97,7 +97,7 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("", paired)
 
 
-def shown(text: str) -> str:
+def seen_by_people(text: str) -> str:
     """Return text with only the characters that a person sees: the text to which they may agree.
 
     Joiners stay only where they change how a letter or an emoji looks.

@@ -34,7 +34,7 @@ from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.untrusted_text import shown
+from memory.text.untrusted_text import seen_by_people
 
 log = structlog.get_logger(__name__)
 
@@ -228,7 +228,7 @@ def _facts_of(file: SentFile, content: bytes, at: float) -> dict[str, Any] | Non
 
 def _examples(found: Selection) -> list[str]:
     """Return the beginnings of three different passages, newest first, as far as one sees them."""
-    lines = (shown(each.text.partition("\n")[0]) for each in reversed(found.passages))
+    lines = (seen_by_people(each.text.partition("\n")[0]) for each in reversed(found.passages))
     said = (" ".join(line.split()) for line in lines)
     examples = dict.fromkeys(text[:_MAX_EXAMPLE_CHARS] for text in said if text)
     return list(islice(examples, _EXAMPLES))

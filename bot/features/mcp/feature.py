@@ -36,7 +36,7 @@ from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
-from memory.text.untrusted_text import escaped, escaped_json, one_line, shown, visible
+from memory.text.untrusted_text import escaped, escaped_json, one_line, seen_by_people, visible
 
 _SHARE = 0.4  # the definitions of these tools take at most this share of the prompt
 
@@ -197,7 +197,7 @@ async def _asked(
     except (TypeError, ValueError, RecursionError):
         raise ToolError("the arguments hold a value that cannot be shown to the person") from None
     asked = clear_json(asked) if len(asked) <= _MAX_SHOWN_CHARS else asked
-    if len(asked) > _MAX_SHOWN_CHARS or shown(asked) != asked:
+    if len(asked) > _MAX_SHOWN_CHARS or seen_by_people(asked) != asked:
         raise ToolError(
             "the person has to see all arguments before this tool runs, so they may have at most "
             f"{_MAX_SHOWN_CHARS} characters, and none that shows nothing (such as zero-width "
@@ -207,7 +207,7 @@ async def _asked(
         raise ToolError("this tool needs the consent of a person, and nobody here can give it")
     if context.tool_question is not None:
         raise ToolError("the person is asked about one call at a time")
-    own = tool if shown(one_line(tool)) == tool else name
+    own = tool if seen_by_people(one_line(tool)) == tool else name
     context.tool_question = ToolQuestion(name, server.name, own, asked)
     return "The person is being asked."
 

@@ -26,7 +26,7 @@ from memory.message import Message
 from memory.queue.open_turn import is_off_record
 from memory.scopes.changes import Revision, Write, chain_of, facts_behind, former_wordings
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import fact_scopes, period, place_of, shown
+from memory.scopes.fact_lists import fact_scopes, period, place_of, with_shown_id
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
@@ -201,7 +201,7 @@ class MemoryEntries:
                 if fact.is_current and self.word.casefold() in fact.text.casefold():
                     text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
                     day = self.sentences.day(language, fact.said_at)
-                    id_ = shown(each.scope, fact).id
+                    id_ = with_shown_id(each.scope, fact).id
                     seqs = here.seqs_of(fact.sources)
                     pin = {UNPIN: "buttons.unpin"} if fact.is_pinned else {PIN: "buttons.pin"}
                     label = "buttons.everywhere" if is_topic else "buttons.only_topic"
@@ -315,7 +315,7 @@ def _new_codes(here: ScopeMemory, facts: ScopeMemory) -> dict[str, float]:
     seen = {scope.scope: scope.get(Looked) for scope in (here, facts)}
     before = {scope: found.before if found else inf for scope, found in seen.items()}
     new: dict[str, float] = {
-        f"f{shown(each.scope, fact).id}": fact.said_at
+        f"f{with_shown_id(each.scope, fact).id}": fact.said_at
         for each in fact_scopes(facts, here)
         for fact in each.facts
         if fact.is_current and not fact.replaced and fact.id > before[each.scope]

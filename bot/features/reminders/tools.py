@@ -24,7 +24,7 @@ from memory.message import Message
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember
 from memory.store.keys import Scope
-from memory.text.untrusted_text import UNTRUSTED_MARK, shown
+from memory.text.untrusted_text import UNTRUSTED_MARK, seen_by_people
 from memory.work.item import MAX_AHEAD_S, UnusableTime, WorkItem
 from memory.work.items import WorkItems
 
@@ -238,7 +238,7 @@ def _wanted(
     """Return the reminder as asked for, not due yet; raise `ToolError`."""
     if sum(map(bool, (arguments.at, arguments.in_minutes, arguments.cron))) != 1:
         raise ToolError("give exactly one of at, in_minutes and cron")
-    text = shown(arguments.text).strip()
+    text = seen_by_people(arguments.text).strip()
     if not text:
         raise ToolError("text says nothing; write what the person wants to be told")
     at = arguments.at

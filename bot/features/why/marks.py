@@ -19,7 +19,7 @@ from memory.erasure.correcting import present_fact
 from memory.memory import Memory
 from memory.scopes.changes import facts_behind
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import known_facts, place_of, shown
+from memory.scopes.fact_lists import known_facts, place_of, with_shown_id
 from memory.scopes.log import message_of
 from memory.store.keys import Scope
 
@@ -77,7 +77,7 @@ class LearnedMarks:
         facts = await self._memory.scopes.read(scope)
         fact = present_fact(facts, stored_id)
         if fact is not None:
-            going = [shown(scope, each) for each in facts_behind(facts, fact)]
+            going = [with_shown_id(scope, each) for each in facts_behind(facts, fact)]
             gone = {each.id for each in going}
             known = await self._known(conversation)
             others = (each for each in known if each.is_current and each.id not in gone)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.untrusted_text import escaped, shown, visible
+from memory.text.untrusted_text import escaped, seen_by_people, visible
 
 SECRET = b"Anna's PIN is 4711 and she is ill."
 ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
@@ -42,7 +42,7 @@ def test_ordinary_text_reaches_the_model_byte_for_byte(text: str) -> None:
 
 
 def test_a_person_can_agree_to_ordinary_text() -> None:
-    assert [*map(shown, ORDINARY.values())] == [*ORDINARY.values()]
+    assert [*map(seen_by_people, ORDINARY.values())] == [*ORDINARY.values()]
 
 
 PIECES = [word for text in ORDINARY.values() for word in text.split(" ")]
@@ -52,7 +52,7 @@ PIECES = [word for text in ORDINARY.values() for word in text.split(" ")]
 def test_ordinary_words_in_any_order_stay_as_they_are(words: list[str]) -> None:
     text = " ".join(words)
     assert visible(text) == text
-    assert shown(text) == text
+    assert seen_by_people(text) == text
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S"])))
@@ -71,7 +71,7 @@ BASES = st.sampled_from(
 @given(st.lists(BASES | FORMATS | SELECTORS).map("".join))
 def test_cleaning_twice_changes_nothing_more(text: str) -> None:
     assert visible(visible(text)) == visible(text)
-    assert shown(shown(text)) == shown(text)
+    assert seen_by_people(seen_by_people(text)) == seen_by_people(text)
 
 
 def carried(kind: str) -> str:
@@ -103,7 +103,7 @@ def test_hidden_words_carry_nothing(kind: str) -> None:
     for word in ("hello", "привет", "سلام", "नमस्ते", "שלום", "日本", "❤", "1"):
         cleaned = visible(f"{word}{carried(kind)} {word}")
         assert len(cleaned) <= 2 * len(word) + 2, word
-        assert len(shown(cleaned)) <= 2 * len(word) + 2, word
+        assert len(seen_by_people(cleaned)) <= 2 * len(word) + 2, word
 
 
 def test_a_few_variants_of_letters_stay_and_many_do_not() -> None:
@@ -126,7 +126,7 @@ def test_between_latin_and_cyrillic_letters_nothing_hidden_stays() -> None:
 def test_what_a_person_agrees_to_has_no_character_that_shows_nothing() -> None:
     codes = chain(range(0x3000), range(0xF800, 0x1F800), range(0xDF800, 0xE2800))
     for character in map(chr, codes):
-        stays = character in shown(f"a{character}b")
+        stays = character in seen_by_people(f"a{character}b")
         category = unicodedata.category(character)
         if category in ("Cf", "Co", "Zl", "Zp") and character not in VISIBLE_FORMATS:
             assert not stays, hex(ord(character))
@@ -151,4 +151,4 @@ def test_what_a_person_agrees_to_has_no_character_that_shows_nothing() -> None:
     ],
 )
 def test_a_person_agrees_to_no_change_of_direction_and_no_odd_blank(text: str) -> None:
-    assert shown(text) != text
+    assert seen_by_people(text) != text
