@@ -22,6 +22,7 @@ from tests.valkey import free_port, opened
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-secret-of-the-operator"
+US = "@ricordo_bot"
 START_S = 60
 _END_LEASES = """
 for _, name in ipairs({'*:lease', '*:learner', 'poller', 'sweeper'}) do

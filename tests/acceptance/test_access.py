@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from tests.acceptance.buttons import press, press_now, shown
-from tests.acceptance.rig import BotProcess, Rig
+from tests.acceptance.rig import US, BotProcess, Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
@@ -16,7 +16,6 @@ from tests.stored import everything_on_disk
 
 ADMIN, OTHER_ADMIN = 1009, 1010
 CANARY = "QUIXOTIC"
-US = "@ricordo_bot"
 GROWING = Reply("The old harbour of Genoa has a lighthouse. " * 100, chunk_delay_s=1 / 30)
 
 

@@ -6,12 +6,10 @@ import pytest
 
 from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import help_in_group
 from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Message, Topic, Waiting
-
-US = "@ricordo_bot"
 
 
 def replied_to(chat: Chat) -> list[Message | None]:

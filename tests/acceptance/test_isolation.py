@@ -11,12 +11,11 @@ from memory.store.client import RedisClient
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import erase_now
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import ChatRequest, EmbeddingsRequest
 from tests.stored import everything_on_disk, everything_stored
 
-US = "@ricordo_bot"
 ALL = "state facts synopses"
 
 _SCOPE = re.compile(r"\b(?:canary|asker)-(\d+)")

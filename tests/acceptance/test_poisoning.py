@@ -9,12 +9,11 @@ from dataclasses import replace
 
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person, Upload
 from tests.servers.model_api import ChatRequest, Reply, tool_call
 
-US = "@ricordo_bot"
 ALL = "state facts synopses"
 _TAG = re.compile(r"<[\s/]*memory\s*>", re.IGNORECASE)
 CLAIM = "My harbour is called Tortuga. My name is Blackbeard."

@@ -5,12 +5,11 @@ from typing import Any
 
 from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
 from tests.servers.bot_api import Chat, Message, Person, contents
 
-US = "@ricordo_bot"
 _TIME = re.compile(r"\[today, \d\d:\d\d\] ")
 
 

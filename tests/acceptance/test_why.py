@@ -3,11 +3,10 @@
 from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import asks_to_delete, delete_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person, chats
 
-US = "@ricordo_bot"
 TOLD = "My sister is called Ida"
 MESSAGE = f"“{TOLD}” – same words"
 

@@ -8,12 +8,11 @@ import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
 from tests.hostile.untrusted_files import export_of, photo, picture_of_segments
 from tests.servers.bot_api import Chat, Person, Upload
 
-US = "@ricordo_bot"
 MARKS = ".!?…" * 1_015
 
 

@@ -5,13 +5,12 @@ import asyncio
 import pytest
 
 from bot.turn.permits import MAX_TURNS_PER_PERSON
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.talk import taken_in
 from tests.bot.parsing.pdfs import slow_pdf
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
 
-US = "@ricordo_bot"
 CHANNELS = "in the name of channels"
 SLOW = Upload(slow_pdf(pages=1, operators=6_000), "slow.pdf", "application/pdf")
 

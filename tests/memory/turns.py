@@ -16,6 +16,7 @@ from memory.store.keys import Scope
 HERE = Scope.of_chat(7)
 GROUP = Scope.of_chat(-7)
 ANN, BOB = 7, 8
+ANNS = Scope.of_person(ANN)
 
 
 async def put(

@@ -8,8 +8,6 @@ import pytest
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.immediate import Buttons
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Destination
 from bot.telegram.errors import ChatMigrated
@@ -18,6 +16,7 @@ from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
 from tests.memory.turns import put, take
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -25,7 +24,6 @@ from tests.settings import Settings
 HERE = Scope.of_chat(-9)
 OPERATOR, GROUP_ADMIN, ANNA = 1, 2, 3
 DONE = Part("Done.")
-SENTENCES = Sentences(Catalogue())
 
 
 @dataclass

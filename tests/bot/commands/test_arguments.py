@@ -6,11 +6,10 @@ from bot.commands.command_set import CommandSet
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Sender
-from memory.store.keys import Scope
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
+from tests.memory.turns import HERE
 
 ANNA, OPERATOR = Sender(7, "Anna"), Sender(1, "Ada")
-HERE = Scope.of_chat(7)
 ASKED = IncomingMessage(
     *(1, 7, 0), is_group=False, message_id=11, sent_at=1_000, sender=ANNA, kind="command", text=""
 )

@@ -9,19 +9,16 @@ from bot.assistant import build_commands
 from bot.commands.bot_command import BotCommand
 from bot.commands.command_set import CommandSet
 from bot.commands.general import menus
-from bot.commands.sentences import Sentences
 from bot.features import open_features
-from bot.language.catalogue import Catalogue
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from memory.behaviors.context import CallContext
 from memory.memory import Memory
 from memory.store.keys import Scope
 from tests.acceptance.sentences import IN_GROUPS, IN_PRIVATE, OF_OPERATORS
-from tests.bot.features.services import services_of
+from tests.bot.features.services import SENTENCES, services_of
 from tests.settings import Settings
 
-SENTENCES = Sentences(Catalogue())
 OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
 PRIVATE, GROUP, OPERATORS = {*IN_PRIVATE}, {*IN_GROUPS}, {*OF_OPERATORS}

@@ -6,13 +6,12 @@ import pytest
 
 from bot.commands.access import Operators
 from bot.commands.notices import OperatorNotices
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
 from memory.limits.capacity import CapacityAlert, FillLevel
 from memory.memory import Memory
+from tests.bot.features.services import SENTENCES
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -45,9 +44,8 @@ async def told(
 ) -> tuple[bool, dict[int, str]]:
     await memory.client.call("HSET", memory.keys.admins, 2, "de-AT")
     telegram = Telegram(failures)
-    sentences = Sentences(Catalogue())
     notices = OperatorNotices(
-        Operators(memory.store, Settings(admin_user_ids=frozenset(admins))), telegram, sentences
+        Operators(memory.store, Settings(admin_user_ids=frozenset(admins))), telegram, SENTENCES
     )
     is_told = await notices.tell(NEWS, FULL_SOON)
     return is_told, {to.chat_id: part.text for to, part in telegram.sent}

@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 
 from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
+from tests.memory.turns import HERE
 
-HERE = Scope.of_chat(7)
 ANNA = Sender(7, "Anna")
 
 
@@ -50,7 +49,7 @@ class Letters:
 
 
 def paged(source: Letters) -> PagedList:
-    return PagedList(source, Sentences(Catalogue()))
+    return PagedList(source, SENTENCES)
 
 
 async def show(source: Letters) -> Part:

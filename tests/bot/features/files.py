@@ -16,10 +16,10 @@ from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from tests.bot.features.services import services_of
+from tests.memory.turns import HERE
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
-HERE = Scope.of_chat(7)
 ANN = Sender(7, "Ann")
 MAX_BYTES = 2**20
 

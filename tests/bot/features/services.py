@@ -14,6 +14,8 @@ from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
+SENTENCES = Sentences(Catalogue())
+
 
 def services_of(
     memory: Memory,
@@ -27,7 +29,7 @@ def services_of(
         settings or Settings(),
         memory,
         chat or QuietChat(),
-        Sentences(Catalogue()),
+        SENTENCES,
         models or models_of(internal or ScriptedInternalModel(Tape(lambda: 0), 0)),
     )
 

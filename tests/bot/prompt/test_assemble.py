@@ -24,12 +24,11 @@ from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Role
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
-from memory.store.keys import Scope
 from memory.text.message_lines import Speakers
 from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED
 from tests.memory.conftest import TOKENS
+from tests.memory.turns import HERE
 
-HERE = Scope.of_chat(7)
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
 MARCH = 1_741_773_600.0  # 12 March 2025, 10:00 UTC
 BUDGET = PromptBudget(prompt_tokens=4000, reply_tokens=500)

@@ -8,8 +8,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.commands.erasing import Receipts
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance, repeat, watch_clock
 from bot.telegram.errors import (
@@ -28,10 +26,9 @@ from memory.scopes.changes import Receipt
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.errors import StoreRefused, StoreUnavailable
-from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
+from tests.memory.turns import HERE
 from tests.quiet_chat import QuietChat
-
-HERE = Scope.of_chat(7)
 
 
 async def nothing(_: object) -> None:
@@ -114,7 +111,7 @@ async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
     unsent = refusal if isinstance(refusal, Blocked) else OutcomeUnknown("ReadTimeout")
     chat.fails = {"edit": refusal} | ({} if shown_in else {"send": unsent})
     finished = FinishedJob(Job("job", "forget", 7, 10, 1_000.0, about), 1, Receipt())
-    await Receipts(memory.jobs, chat, Sentences(Catalogue())).report(finished)
+    await Receipts(memory.jobs, chat, SENTENCES).report(finished)
     assert [(to.chat_id, to.topic_id) for to, _ in chat.sent] == shown_in
 
 

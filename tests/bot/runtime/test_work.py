@@ -9,11 +9,9 @@ from typing import Any, cast
 import pytest
 
 from bot.commands.notices import set_mute
-from bot.commands.sentences import Sentences
 from bot.feature import Feature, Work
 from bot.features.off_record.feature import OffRecordSessions
 from bot.features.reminders.due import DueReminders
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Destination
@@ -25,6 +23,7 @@ from bot.turn.outbox import Outbox
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.work.item import BEGUN, WorkItem, due_task
+from tests.bot.features.services import SENTENCES
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.memory.turns import ANN, HERE, close, take
@@ -32,7 +31,6 @@ from tests.memory.work.test_items import LEASE_S, let_the_lease_end, reminder, s
 from tests.quiet_chat import QuietChat, no_export
 
 TEXT = "⏰ Call Ben"
-SENTENCES = Sentences(Catalogue())
 [_NOTE] = SENTENCES.say("en", "reminders.repeated")
 DOUBTED = f"{TEXT}\n\n{_NOTE.text}"
 

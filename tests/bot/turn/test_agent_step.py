@@ -5,8 +5,6 @@ import asyncio
 import pytest
 
 from bot.agent.agent import RunAgent
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import TypingIndicator
 from bot.turn.load import ContextLoader
@@ -20,6 +18,7 @@ from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.bot.turn.plain_assistant import plain_assistant
 from tests.quiet_chat import QuietChat
@@ -51,9 +50,9 @@ class Watched:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
         assistant = plain_assistant(AIContextBehaviorManager([], 60), window, run_agent)
         loader = ContextLoader(assistant, chat, recall_k=2)
-        sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=60)
+        at_work = TypingIndicator(chat, timeout_s=60)
         questions, observe = self._memory.questions, self.events.append
-        step = AgentStep(loader, sentences, at_work, observe, questions)
+        step = AgentStep(loader, SENTENCES, at_work, observe, questions)
         return (await step.answer(REQUEST, self._history)).said
 
     @property

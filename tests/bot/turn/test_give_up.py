@@ -7,8 +7,6 @@ import pytest
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import ShownOnTop
 from bot.commands.general import RetryCommand
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.updates import Sender, from_bytes, to_bytes
@@ -20,6 +18,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.log import Cursor
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.memory.turns import take
 from tests.quiet_chat import QuietChat
@@ -31,7 +30,6 @@ REPLY = Outbox(Destination(7), (Part("yes"),), said="yes").to_bytes()
 NOTICE = Outbox(Destination(7), (Part("slower"),), is_unread=True).to_bytes()
 
 
-SENTENCES = Sentences(Catalogue())
 APOLOGY = SENTENCES.say("en", "error.apology", reference="1")
 APOLOGY_IN_GERMAN = SENTENCES.say("de", "error.apology", reference="1")
 

@@ -6,9 +6,7 @@ from time import time
 
 import pytest
 
-from bot.commands.sentences import Sentences
 from bot.costs import Budget
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.admission import Admission, Members
 from bot.telegram.chat import Destination
@@ -24,6 +22,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.memory.turns import history_of
 from tests.quiet_chat import no_command
@@ -31,7 +30,6 @@ from tests.settings import Settings
 
 ANNA, BEN, GROUP = 7, 8, -100
 ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
-SENTENCES = Sentences(Catalogue())
 NO_QUOTA = Quota(0, 0)
 
 

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 
 from bot.commands.erasing import ErasingCommands, Receipts
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.telegram.chat import Destination
 from bot.telegram.edits import is_about
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
@@ -25,6 +23,7 @@ from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.bot.turn.test_quota import NO_QUOTA, quota_step, request_of
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, read_by, take, texts
@@ -36,7 +35,6 @@ EDIT = replace(
 )
 RETRY = replace(EDIT, kind="command", command="retry", text="", message_id=30, edited_at=0)
 BEN = Sender(BOB, "Ben")
-SENTENCES = Sentences(Catalogue())
 SILENCE = Outbox(Destination(HERE.chat_id), (), is_unread=True)
 
 

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 from structlog.testing import capture_logs
 
-from bot.commands.sentences import Sentences
 from bot.features.pictures.feature import LATE_PHOTO_MARK, PHOTO_MARK, PictureStep
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -39,6 +38,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreUnavailable
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
 from tests.lab.simulator.turn import ignore
@@ -572,8 +572,7 @@ class SeesPictures:
     """An answer step that notes what the model would be asked, and waits at a gate."""
 
     def __init__(self) -> None:
-        chat, sentences = ChatWithPhotos(), Sentences(Catalogue())
-        self._pictures = PictureStep(chat, "low", TOKENS, sentences)
+        self._pictures = PictureStep(ChatWithPhotos(), "low", TOKENS, SENTENCES)
         self.begun, self.gate = asyncio.Event(), asyncio.Event()
         self.asked: list[str] = []
 
@@ -676,12 +675,12 @@ def answering(
     behavior: AIContextBehavior | None = None,
     observe: Observer = ignore,
 ) -> TurnRunner:
-    memory, sentences = rig.memory, Sentences(Catalogue())
+    memory = rig.memory
     behaviors = AIContextBehaviorManager([behavior] if behavior else [], 60)
     return TurnRunner(
         memory.turns,
         memory.histories,
-        Answerer([step], sentences, observe),
+        Answerer([step], SENTENCES, observe),
         no_give_up,
         Deliverer(chat, 10.0, no_export, observe),
         behaviors,

@@ -17,13 +17,12 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Keys, Scope
 from tests.lab.cluster.nodes import ThreeNodeCluster, primary_of
 from tests.memory.conftest import memory_of
-from tests.memory.turns import clear
+from tests.memory.turns import HERE, clear
 from tests.valkey import HOST, ValkeyServer
 
 pytestmark = [pytest.mark.trial, pytest.mark.xdist_group("cluster")]
 
 OPTIONS = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(), wait_replicas=1)
-HERE = Scope.of_chat(7)
 ENTRY = Entry(1, 7, is_alone=False, body=b"text")
 
 

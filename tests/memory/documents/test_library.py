@@ -7,10 +7,10 @@ from memory.memory import Memory
 from memory.scopes.changes import NotWritten, Revision, Write
 from memory.scopes.sources import Trust
 from memory.store.keys import Scope
+from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
-HERE = Scope.of_chat(7)
 CATS = [Section("Cats sleep.", "page 1"), Section("Cats purr.", "page 2")]
 DOGS = [Section("Dogs bark.", "page 1")]
 

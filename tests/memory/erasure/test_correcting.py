@@ -24,10 +24,11 @@ from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, t
 from memory.store.keys import Scope
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import memory_of
-from tests.memory.erasure.test_forgetting import ANNS, CANARY, forget, say, source, write
+from tests.memory.erasure.test_forgetting import CANARY, forget, say, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import (
     ANN,
+    ANNS,
     BOB,
     GROUP,
     HERE,

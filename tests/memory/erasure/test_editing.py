@@ -14,9 +14,9 @@ from memory.scopes.fields import State, Watermark
 from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.erasure.test_correcting import PLACES, found, known
-from tests.memory.erasure.test_forgetting import ANNS, source, write
+from tests.memory.erasure.test_forgetting import source, write
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import ANN, HERE
+from tests.memory.turns import ANN, ANNS, HERE
 
 OLD, NEW = "has a cat called Mephisto", "has a cat called Morpheus"
 

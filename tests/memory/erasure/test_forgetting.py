@@ -33,6 +33,7 @@ from tests.memory.conftest import memory_of
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import (
     ANN,
+    ANNS,
     BOB,
     GROUP,
     HERE,
@@ -47,7 +48,6 @@ from tests.memory.turns import (
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
-ANNS = Scope.of_person(ANN)
 CANARY = "quokka"
 
 

@@ -14,17 +14,9 @@ from memory.scopes.fields import STATE_LEARNER, Digest, State, StateUntrusted, W
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
-from tests.memory.erasure.test_forgetting import (
-    ANNS,
-    CANARY,
-    facts_of,
-    say,
-    source,
-    synopsis,
-    write,
-)
+from tests.memory.erasure.test_forgetting import CANARY, facts_of, say, source, synopsis, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, GROUP, HERE, clear, close, take, texts
+from tests.memory.turns import ANN, ANNS, GROUP, HERE, clear, close, take, texts
 from tests.stored import everything_stored
 
 AGAIN = Entry(9, ANN, is_alone=True, body=b"a question").to_member()

@@ -15,12 +15,10 @@ from memory.scopes.entries import Again, Checked, Fact, ScopeEntry
 from memory.scopes.fields import WaitingWrite
 from memory.scopes.sources import Source
 from memory.scopes.writes import StillTrue, to_json
-from memory.store.keys import Scope
 from tests.memory.behaviors.batches import DAY, NOW, scope_memory
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import ANN, HERE
+from tests.memory.turns import ANN, ANNS, HERE
 
-ANNS = Scope.of_person(ANN)
 ME = Asker(ANN, is_group=False)
 GRAZ = Fact(0, "Lives in Graz.", (Source(HERE.tag, 1, 0, ANN),), NOW - 200 * DAY, changes=True)
 

@@ -19,9 +19,8 @@ from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.erasure.test_rewriting import asking
 from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import ANN, GROUP, HERE, clear
+from tests.memory.turns import ANN, ANNS, GROUP, HERE, clear
 
-ANNS = Scope.of_person(ANN)
 SetMode = Callable[[Scope, Mode], Awaitable[None]]
 
 

@@ -16,8 +16,8 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors
 from memory.store.keys import Scope
+from tests.memory.turns import HERE
 
-HERE = Scope.of_chat(7)
 TAIL = 10
 ROW = packed(np.full(4, 0.5, np.float32))
 WIDER_ROW = packed(np.full(9, 0.5, np.float32))

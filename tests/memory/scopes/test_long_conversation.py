@@ -17,9 +17,8 @@ from memory.scopes.log import UNKNOWN, StreamDelta, packed
 from memory.scopes.stream import MessageStream
 from memory.store.keys import Scope
 from tests.lab.recall import found_alone
-from tests.memory.turns import store
+from tests.memory.turns import HERE, store
 
-HERE = Scope.of_chat(7)
 MAX_BYTES = 4 * 2**20
 
 

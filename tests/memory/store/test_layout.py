@@ -26,12 +26,12 @@ from memory.store.commands import Command
 from memory.store.keys import Scope
 from memory.store.store import LAYOUT, OtherLayout
 from tests.memory.conftest import memory_of
+from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import ValkeyServer
 
 BOT = 42
 ANN = 7
-HERE = Scope.of_chat(7)
 GROUP = Scope.of_chat(-7)
 OTHER = Scope.of_chat(9)
 MANUAL = Scope.of_namespace("manual")

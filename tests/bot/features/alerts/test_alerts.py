@@ -10,10 +10,8 @@ import pytest
 
 from bot.commands.access import Operators
 from bot.commands.notices import OperatorNotices
-from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.features.alerts.feature import BudgetWatch, ModelWatch
-from bot.language.catalogue import Catalogue
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.reply.parts import Part
@@ -24,6 +22,7 @@ from memory.limits.usage import BilledCall, BillingSource, Tokens, expires_at, m
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
+from tests.bot.features.services import SENTENCES
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
 from tests.quiet_chat import QuietChat
@@ -47,7 +46,7 @@ class Scene(QuietChat):
 
     def watch(self, memory: Memory, condition: ModelCondition) -> ModelWatch:
         operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))
-        notices = OperatorNotices(operators, self, Sentences(Catalogue()))
+        notices = OperatorNotices(operators, self, SENTENCES)
         return ModelWatch(memory, notices, [condition])
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:

@@ -27,10 +27,20 @@ from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, resto
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS, memory_of
 from tests.memory.erasure.test_forgetting import write
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, erase_all, forget_ann, take, texts
+from tests.memory.turns import (
+    ANN,
+    ANNS,
+    BOB,
+    GROUP,
+    HERE,
+    clear,
+    erase_all,
+    forget_ann,
+    take,
+    texts,
+)
 
 CANARY = "quokka"
-ANNS = Scope.of_person(ANN)
 NEXT_YEAR = time.time() + 365 * 86_400
 
 

@@ -8,10 +8,8 @@ from time import time
 import pytest
 
 from bot.commands.notices import set_mute
-from bot.commands.sentences import Sentences
 from bot.features.broadcast.announcements import Announcement
 from bot.features.broadcast.sending import Announcing, HalfRate
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
 from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import TelegramClient
@@ -30,6 +28,7 @@ from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.bot.features.broadcast.test_announcements import announcements_of, key, lose_lease
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import ScriptedApi, refusal
 from tests.conftest import Doomed
@@ -42,7 +41,6 @@ from tests.settings import Settings
 ADA = 1
 PEOPLE = (11, 12, 13)
 LEASE_S = 5.0
-SENTENCES = Sentences(Catalogue())
 
 
 class Page(QuietChat):

@@ -16,10 +16,9 @@ from memory.memory import Memory
 from memory.message import CLAIM, Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Remember
-from memory.store.keys import Scope
 from tests.bot.telegram import raw
+from tests.memory.turns import HERE
 
-HERE = Scope.of_chat(7)
 MESSAGE = Message(0, 0, "user", "Hello", 0)
 REQUEST = Request((raw.inbound(raw.message("Hello")),), MESSAGE, (MESSAGE,))
 

@@ -15,9 +15,9 @@ from memory.memory import Memory
 from memory.message import Picture
 from memory.store.errors import LeaseLost
 from tests.bot.features.documents.test_scans import Eyes, partly_scanned, scan
-from tests.bot.features.files import HERE, MAX_BYTES, Filing
+from tests.bot.features.files import MAX_BYTES, Filing
 from tests.memory.documents.test_passages import CountedCharacters
-from tests.memory.turns import clear
+from tests.memory.turns import HERE, clear
 
 
 class Uploads(Filing):

@@ -8,9 +8,7 @@ from itertools import pairwise
 import pytest
 from structlog.testing import capture_logs
 
-from bot.commands.sentences import Sentences
 from bot.features.drafts.feature import ReplyDraft, draft_of
-from bot.language.catalogue import Catalogue
 from bot.model.call import ModelReply
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
@@ -27,6 +25,7 @@ from memory.behaviors.steps import ToolCall
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Run
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.lab.simulator.loop import VirtualLoop
 from tests.quiet_chat import QuietChat
@@ -199,6 +198,6 @@ def test_a_draft_has_the_number_of_the_waiting_message_also_after_an_edit() -> N
     edited = replace(raw.inbound(raw.message("new words")), update_id=9, edited_at=60)
     message = Message(0, 0, "user", "new words", 1.0, 7, "Anna", (11,), 1)
     request = Request((edited,), message, (message,), (Entry(5, 7, is_alone=False, body=b""),))
-    draft = draft_of(DraftChat(), Sentences(Catalogue()), request)
+    draft = draft_of(DraftChat(), SENTENCES, request)
     assert draft
     assert draft.draft_id == 5

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bot.commands.notices import set_mute
-from bot.commands.sentences import Sentences
 from bot.features.hints.feature import HintNote, feature
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Replaced, Sender
@@ -18,7 +17,7 @@ from memory.message import Message
 from memory.queue.open_turn import Run
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
-from tests.bot.features.services import services_of
+from tests.bot.features.services import SENTENCES, services_of
 from tests.memory.turns import ANN
 from tests.settings import Settings
 
@@ -50,7 +49,7 @@ class Talk:
         request = Request((last,), message, (message,), run=run)
         here = Scope.of_chat(-7) if last.is_group else HERE
         context = AgentContext(CallContext(here, Person(), self.now), history, message)
-        note = HintNote(self.memory.scopes, Sentences(Catalogue()), self.listens)
+        note = HintNote(self.memory.scopes, SENTENCES, self.listens)
         below = await note.below(request, context, "All right.")
         await history.append_user_message(text, self.now, sender_id=ANN)
         await history.append_assistant_message("All right.", self.now)

@@ -26,9 +26,9 @@ from memory.documents import Chunk, Library, Section
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.sources import Trust
-from tests.bot.features.files import ANN, HERE, Filing
+from tests.bot.features.files import ANN, Filing
 from tests.bot.parsing.exports import BEGAN, chatgpt, claude, zipped
-from tests.memory.turns import clear
+from tests.memory.turns import HERE, clear
 from tests.stored import everything_stored
 from tests.work import QUADRATIC, ratio
 

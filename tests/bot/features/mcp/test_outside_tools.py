@@ -23,7 +23,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.agent.agent import Toolbox, ToolLimits
-from bot.commands.sentences import Sentences
 from bot.features.mcp import feature
 from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.feature import (
@@ -35,7 +34,6 @@ from bot.features.mcp.feature import (
 )
 from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer, _Connection
 from bot.features.mcp.settings import McpServer
-from bot.language.catalogue import Catalogue
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, Sender
 from bot.turn.agent_step import question_of
@@ -47,6 +45,7 @@ from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
 from tests.bot.agent.test_tool_files import OPUS, PNG
+from tests.bot.features.services import SENTENCES
 from tests.memory.conftest import TOKENS
 from tests.memory.text.test_untrusted_text import ORDINARY
 from tests.servers.dropping import DroppingServer
@@ -57,7 +56,6 @@ def packed(content: bytes) -> str:
     return b64encode(content).decode()
 
 
-SENTENCES = Sentences(Catalogue())
 ALIKE = re.compile("[\xa0\u202f\u3000\ufe0e\ufe0f\U0001fae9]|  ")
 ALIKE_TEXTS = (
     ("a b", "a\xa0b", "a\u202fb", "a  b", "a   b", "a\u3000b", "a \u3000b"),

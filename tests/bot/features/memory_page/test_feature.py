@@ -21,12 +21,13 @@ from memory.scopes.sources import Source
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
-from tests.bot.commands.test_arguments import ANNA, ASKED, HERE, said
+from tests.bot.commands.test_arguments import ANNA, ASKED, said
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
 from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
 from tests.memory.clients import full_redis
 from tests.memory.learning.scripted import talk
+from tests.memory.turns import HERE
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 from tests.work import longest_stretch, stretch

@@ -16,9 +16,9 @@ from tests.memory.behaviors.batches import call_context, shown
 from tests.memory.conftest import TOKENS
 from tests.memory.erasure.test_correcting import found, known
 from tests.memory.erasure.test_editing import statement
-from tests.memory.erasure.test_forgetting import ANNS, source, write
+from tests.memory.erasure.test_forgetting import source, write
 from tests.memory.learning.scripted import ScriptedModel, talk
-from tests.memory.turns import ANN, GROUP, HERE
+from tests.memory.turns import ANN, ANNS, GROUP, HERE
 
 TOPIC, OTHER = Scope.of_chat(ANN, 5), Scope.of_chat(ANN, 6)
 CAT = "has a cat called Mephisto"

@@ -5,9 +5,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from bot.commands.sentences import Sentences
 from bot.features.pictures.feature import PictureStep
-from bot.language.catalogue import Catalogue
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, MediaKind, SentFile, to_bytes
@@ -22,14 +20,12 @@ from memory.queue.open_turn import Lease, OpenTurn, Run
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Delta
 from memory.store.keys import Scope
-from tests.bot.features.services import services_of
+from tests.bot.features.services import SENTENCES, services_of
 from tests.bot.parsing.test_pictures import drawn, noise
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
 from tests.memory.conftest import TOKENS
 from tests.quiet_chat import QuietChat
-
-SENTENCES = Sentences(Catalogue())
 
 
 class Files(QuietChat):

@@ -7,10 +7,8 @@ from functools import partial
 
 import pytest
 
-from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.features.recall.feature import RecallCommand
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part, Quote, from_json, text_of, to_json
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.permits import QuotaStep
@@ -20,6 +18,7 @@ from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.client import RedisClient
+from tests.bot.features.services import SENTENCES
 from tests.memory.conftest import memory_of
 from tests.memory.turns import HERE, begin
 from tests.memory.words_embedder import WordsEmbedder
@@ -41,7 +40,7 @@ MOORING = Message(0, 0, "user", "My mooring costs a fortune", AT, 8, "Ben [x]")
 
 
 def recall_of(memory: Memory, allows: Callable[[int], Awaitable[bool]]) -> RecallCommand:
-    return RecallCommand(memory, allows, Sentences(Catalogue()))
+    return RecallCommand(memory, allows, SENTENCES)
 
 
 async def test_recall_quotes_the_message_that_was_found_or_says_its_words(memory: Memory) -> None:
@@ -96,7 +95,7 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
     assert "wrote" in answer.parts[0].text
     assert ("boat?" in embedder.texts) is not bool(used_up)
     # Nothing was counted: the next turn is told about the quota, or answered.
-    verdict = await QuotaStep(memory.quotas, budget, Sentences(Catalogue())).admit(7, "b")
+    verdict = await QuotaStep(memory.quotas, budget, SENTENCES).admit(7, "b")
     assert verdict == (used_up or "admitted")
 
 

@@ -11,7 +11,8 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.work.item import WorkChanges, WorkItem
-from tests.bot.features.claims.test_claims import HERE, KEYS, NO_CLAIMS, REQUEST, step
+from tests.bot.features.claims.test_claims import KEYS, NO_CLAIMS, REQUEST, step
+from tests.memory.turns import HERE
 from tests.memory.work.test_items import store as store_items
 
 PROMISES = Path(__file__).with_name("promises.txt").read_text("utf-8").splitlines()

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands.bot_command import ShownOnTop
-from bot.commands.sentences import Sentences
 from bot.features.reminders.due import DueReminders, message_of
 from bot.features.reminders.tools import MAX_TASKS
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
 from bot.turn.outbox import Outbox
@@ -21,6 +19,7 @@ from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.work.item import WorkItem, due_task
 from tests.bot.features.reminders.test_tools import IN_A_MINUTE, called, context_of
+from tests.bot.features.services import SENTENCES
 from tests.memory.turns import ANN, BOB, HERE
 from tests.memory.work.test_items import reminder, store
 
@@ -28,7 +27,7 @@ TASK = replace(reminder("Say hello", due=int(time.time())), is_task=True, name="
 
 
 def tasks_of(memory: Memory) -> DueReminders:
-    return DueReminders(memory.work, Sentences(Catalogue()))
+    return DueReminders(memory.work, SENTENCES)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32), st.integers(-3_000, 31_536_000))

@@ -16,10 +16,9 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
-from tests.memory.turns import ANN, HERE, begin, exchange_of
+from tests.memory.turns import ANN, ANNS, HERE, begin, exchange_of
 from tests.quiet_chat import QuietChat
 
-ANNS = Scope.of_person(ANN)
 TOPIC = Scope.of_chat(ANN, 5)
 NOW = time()
 
