@@ -15,7 +15,7 @@ from memory.queue.ready_queue import GROUP
 from memory.store.commands import Arg
 from memory.store.keys import Keys
 from tests.acceptance.forked import Forked
-from tests.servers.bot_api import BOT, BotApiServer, Chat, Message, Pace, Person, User
+from tests.servers.bot_api import BOT, BotApiServer, Chat, MediaKind, Message, Pace, Person, User
 from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.stored import everything_stored
 from tests.valkey import free_port, opened
@@ -250,6 +250,12 @@ class Rig:
         """Send a message and return the bot's answer."""
         said = await person.say(chat, text, **how)
         return await chat.wait_for_reply(after=said)
+
+    async def send(
+        self, person: Person, chat: Chat, kind: MediaKind, *file: Any, **how: Any
+    ) -> Message:
+        """Send a file or a sample, as `Person.send` does, and return the bot's answer."""
+        return await chat.wait_for_reply(after=await person.send(chat, kind, *file, **how))
 
     async def say_until_asked(self, person: Person, chat: Chat, text: str) -> Message:
         """Send a message; return it as soon as the model is asked."""

@@ -54,8 +54,7 @@ async def test_everybody_gets_sentences_and_menus_in_their_own_language(rig: Rig
         assert [button.text for button in question.keyboard[0]] == [
             sentence_in(language, f"buttons.{name}") for name in ("erase", "cancel")
         ]
-        voice = await somebody.send(with_bot, "voice")
-        refused = await with_bot.wait_for_reply(after=voice)
+        refused = await rig.send(somebody, with_bot, "voice")
         assert refused.text == sentence_in(language, "voice.off")
 
     def menu(somebody: Person, where: Chat) -> dict[str, str]:

@@ -159,8 +159,7 @@ async def test_nothing_learned_survives_an_erasure_in_keys_or_on_the_embedded_di
     await rig.start(redis_url="", data_dir=folder, learn=ALL, learn_every_turns=1)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
-    sent = await anna.send(annas, "document", file=Upload(b"On the aardvark.", "zoo.txt"))
-    await annas.wait_for_reply(after=sent)
+    await rig.send(anna, annas, "document", file=Upload(b"On the aardvark.", "zoo.txt"))
     for person, chat, text in (
         (anna, annas, "My colour is called ultramarine"),
         (anna, group, f"{US} my dish is called ratatouille"),

@@ -12,24 +12,20 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     rig: Rig,
 ) -> None:
     anna, chat = await rig.start_with_anna()
-    video = await anna.send(chat, "video")
-    assert (await chat.wait_for_reply(after=video)).text == sentence("unsupported.video")
+    assert (await rig.send(anna, chat, "video")).text == sentence("unsupported.video")
     *_, broken = await anna.send_album(chat, ["photo", "photo"])
     assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.damaged")
     assert (len(chat.replies), rig.requests) == (2, [])
 
-    photo = await anna.send(chat, "photo", caption="This is our boat Aurora")
-    reply = await chat.wait_for_reply(after=photo)
+    reply = await rig.send(anna, chat, "photo", caption="This is our boat Aurora")
     note = "[attached photo: you cannot see or hear it] "
     assert dialogue(rig) == [f"{note}This is our boat Aurora"]
     assert reply.text == f"All right.\n\n{sentence('pictures.damaged')}"
-    sticker = await anna.send(chat, "sticker")
-    assert (await chat.wait_for_reply(after=sticker)).text == "All right."
+    assert (await rig.send(anna, chat, "sticker")).text == "All right."
     assert rig.requests[-1].messages[-1].content == "🙂"
     group = rig.telegram.group("Club", [anna])
     await anna.send(group, "photo")
-    photo = await anna.send(group, "photo", caption="@ricordo_bot what is this?")
-    reply = await group.wait_for_reply(after=photo)
+    reply = await rig.send(anna, group, "photo", caption="@ricordo_bot what is this?")
     assert dialogue(rig) == [f"Anna: {note}what is this?"]
     assert group.replies == [reply]
     assert rig.model.log.refusals == []

@@ -48,8 +48,7 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(rig: Rig, api: st
     stamp = jpeg("blue")
     url = f"data:image/jpeg;base64,{b64encode(stamp).decode()}"
 
-    photo = await anna.send(chat, "photo", Upload(stamp), caption="My passport")
-    reply = await chat.wait_for_reply(after=photo)
+    reply = await rig.send(anna, chat, "photo", Upload(stamp), caption="My passport")
     assert reply.text == "A stamp from Oulu."
     await closed(rig, 1)
     [asked] = answered(rig)
@@ -109,8 +108,7 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(rig:
     rig.script.on("Our boat", "A fine name.")
     anna, chat = await rig.start_with_anna(coalesce_s=0)
     note = sentence("pictures.blind")
-    photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
-    reply = await chat.wait_for_reply(after=photo)
+    reply = await rig.send(anna, chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
     assert reply.text == f"A fine name.\n\n{note}"
     await closed(rig, 1)
     told = f"[photo]\n\nOur boat Aurora\n\n{UNSEEN}"
@@ -127,8 +125,7 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(rig:
     # An operator may turn photos off. Then nothing is fetched, and there is no tool to send them.
     await rig.bot.stop()
     await rig.start(image_detail="off")
-    photo = await anna.send(chat, "photo", Upload(jpeg("blue")))
-    assert (await chat.wait_for_reply(after=photo)).text == note.strip()
+    assert (await rig.send(anna, chat, "photo", Upload(jpeg("blue")))).text == note.strip()
     photo = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our boat Aurora")
     assert (await chat.wait_for_reply(after=photo)).text.startswith("A fine name.")
     assert "send_photo_again" not in str(rig.requests[-1].raw["tools"])
@@ -145,8 +142,7 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     await rig.start(coalesce_s=0, features="tests.acceptance.operator_parts:rich")
     anna, chat = rig.anna("de")
     note = sentence_in("de", "pictures.not_shown")
-    photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
-    reply = await chat.wait_for_reply(after=photo)
+    reply = await rig.send(anna, chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
     assert (reply.text, reply.keyboard) == (f"A fine name for a boat.\n\n{note}", ())
     assert (await closed(rig, 1))["attempts"] == 1
     [asked] = rig.requests
@@ -165,16 +161,14 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
 
     # A table of a message without a caption is not sent as a rich message: the note is below it.
     rig.script.on("[photo]", TABLE)
-    photo = await anna.send(chat, "photo", Upload(jpeg("red")))
-    assert (await chat.wait_for_reply(after=photo)).text == f"{PLAIN}\n\n{note}"
+    assert (await rig.send(anna, chat, "photo", Upload(jpeg("red")))).text == f"{PLAIN}\n\n{note}"
     await closed(rig, 3)
 
     # If the try without the picture fails, the person may have the words answered later.
     rig.model.faults.add(
         Break.HTML, when=lambda ask: isinstance(ask, ChatRequest) and UNSEEN in ask.asked
     )
-    photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Borea")
-    refused = await chat.wait_for_reply(after=photo)
+    refused = await rig.send(anna, chat, "photo", Upload(jpeg("blue")), caption="Our boat Borea")
     assert refused.text == sentence_in("de", "pictures.refused")
     await closed(rig, 4)
     refusals = len(rig.model.log.refusals)
@@ -190,8 +184,7 @@ async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
     rig.script.on("Show me", wanted, "Here it is.", wanted, "Here it is.")
     anna, chat = await rig.start_with_anna(coalesce_s=0)
     for number, color in enumerate(("blue", "red"), 1):
-        photo = await anna.send(chat, "photo", Upload(jpeg(color)))
-        await chat.wait_for_reply(after=photo)
+        await rig.send(anna, chat, "photo", Upload(jpeg(color)))
         await closed(rig, number)
 
     sent = await rig.ask(anna, chat, "Show me the stamp")
@@ -223,8 +216,7 @@ async def test_a_sticker_that_does_not_move_is_seen_beside_its_emoji(rig: Rig) -
     anna, chat = await rig.start_with_anna(coalesce_s=0)
     picture = BytesIO()
     Image.new("RGB", (512, 512), "blue").save(picture, "WEBP")
-    sticker = await anna.send(chat, "sticker", Upload(picture.getvalue()))
-    await chat.wait_for_reply(after=sticker)
+    await rig.send(anna, chat, "sticker", Upload(picture.getvalue()))
     await closed(rig, 1)
     [asked] = answered(rig)
     assert asked.asked == "[photo]\n\n🙂"

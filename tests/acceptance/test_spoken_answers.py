@@ -23,8 +23,7 @@ def heard(rig: Rig) -> list[str]:
 async def answers(rig: Rig, person: Person, chat: Chat, words: str, n: int) -> Sequence[Message]:
     """Speak to the bot; return its messages of the `n`-th turn."""
     before = len(chat.replies)
-    voice = await person.send(chat, "voice", spoken(words))
-    await chat.wait_for_reply(after=voice)
+    await rig.send(person, chat, "voice", spoken(words))
     await closed(rig, n)
     return chat.replies[before:]
 

@@ -124,14 +124,12 @@ async def test_what_is_heard_and_spoken_counts_in_the_budget(rig: Rig) -> None:
         openai_embedding_model="off",
     )
     (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
-    voice = await anna.send(annas, "voice", spoken("How are you?"))
-    await annas.wait_for_reply(after=voice)
+    await rig.send(anna, annas, "voice", spoken("How are you?"))
     reply = await rig.ask(ada, adas, "/usage")
     # One second is heard, and "All right." is spoken.
     for line in ("heard: 1 min", "spoken: 10 characters", "Budget: 0.0200 of 0.0300 (66 %)"):
         assert line in reply.text, reply.text
-    voice = await anna.send(annas, "voice", spoken("How are you?"))
-    await annas.wait_for_reply(after=voice)
+    await rig.send(anna, annas, "voice", spoken("How are you?"))
     assert (await rig.ask(anna, annas, "And now?")).text == sentence("quota.budget")
     assert (await rig.ask(anna, annas, "/usage")).text == sentence("usage.no_budget")
     assert (await rig.ask(ada, adas, "Hello")).text == "All right."

@@ -27,8 +27,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     rig.script.on("Thank you", "You're welcome.")
     anna, chat = await rig.start_with_anna()
 
-    voice = await anna.send(chat, "voice", spoken("My sister lives in *zanzibar*"))
-    reply = await chat.wait_for_reply(after=voice)
+    reply = await rig.send(anna, chat, "voice", spoken("My sister lives in *zanzibar*"))
     await closed(rig, 1)
     assert reply.text == "🎙 My sister lives in *zanzibar*\n\nSo far away!"
     assert [each.type for each in reply.entities] == ["blockquote"]
@@ -64,8 +63,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     await ben.send(group, "voice", spoken("not for the bot"))
     greeting = await rig.ask(ben, group, "@ricordo_bot Thank you")
     rig.script.on("How are you", "Fine.")
-    voice = await ben.send(group, "voice", spoken("How are you"), reply_to=greeting)
-    reply = await group.wait_for_reply(after=voice)
+    reply = await rig.send(ben, group, "voice", spoken("How are you"), reply_to=greeting)
     assert reply.text == "🎙 How are you\n\nFine."
     await press(rig, anna, reply, "Heard wrong")
     assert [each.sound for each in heard(rig)[3:]] == [b"How are you"]
@@ -74,8 +72,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
 
 async def refused(rig: Rig, chat: Chat, sound: Upload, caption: str = "") -> str:
     anna, _ = rig.anna()
-    voice = await anna.send(chat, "audio", sound, caption=caption)
-    return (await chat.wait_for_reply(after=voice)).text
+    return (await rig.send(anna, chat, "audio", sound, caption=caption)).text
 
 
 async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
