@@ -80,8 +80,7 @@ async def test_reasoning_is_returned_within_a_turn_and_never_stored(rig: Rig) ->
 
 @pytest.mark.either_way
 async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig: Rig) -> None:
-    await rig.start(openai_safety_identifier="on", openai_verbosity="low")
-    anna, annas = rig.anna()
+    anna, annas = await rig.start_with_anna(openai_safety_identifier="on", openai_verbosity="low")
     ben, bens = rig.ben()
     for person, chat in ((anna, annas), (anna, annas), (ben, bens)):
         await rig.ask(person, chat, "Hello")

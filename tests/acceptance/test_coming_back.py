@@ -43,8 +43,7 @@ async def test_the_first_answer_after_days_asks_about_the_open_matter(rig: Rig) 
 
 async def test_an_answer_asks_whether_an_old_fact_still_holds_also_after_a_crash(rig: Rig) -> None:
     """Its question comes once, with the answer. The next turn asks about no second fact."""
-    await rig.start(learn="facts", learn_every_turns=99, learn_after_s=3_600)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=99, learn_after_s=3_600)
     here, mine = Scope.of_chat(chat.id), Scope.of_person(anna.id)
     rig.script.on("I live", "Nice.")
     rig.script.on("bus", "The bus in Graz leaves at nine, from Siemens.")

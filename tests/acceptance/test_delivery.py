@@ -121,8 +121,7 @@ async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_co
 
 async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(rig: Rig) -> None:
     """If a connection breaks after the request, Telegram may or may not have sent the part."""
-    await rig.start(lease_s=4)  # a call takes at most half as long
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(lease_s=4)  # a call takes at most half as long
     doubts: Doubts = ((DropConnection(), 0), (SentThenDrop(), 1), (SlowAnswer(3), 1))
     for number, (fault, copies) in enumerate(doubts, start=1):
         text = f"Perhaps you hear this, perhaps not: {number}."

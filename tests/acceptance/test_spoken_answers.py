@@ -38,8 +38,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
     rig.script.on("How are you", "I am **fine**.")
     rig.script.on("Tell me all", LONG)
     rig.script.on("Show me code", CODE)
-    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0)
-    anna, chat = rig.anna()
+    anna, chat = await rig.start_with_anna(speech_model="mouth", speech_voice="nova", coalesce_s=0)
 
     [reply] = await answers(rig, anna, chat, "How are you", 1)
     assert reply.text == "🎙 How are you\n\nI am fine."
