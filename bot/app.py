@@ -69,41 +69,29 @@ async def open_telegram(
         await client.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a bot is given from outside.
+@dataclass(eq=False)
+class App:
+    """One bot in one process, built from the settings.
 
     With an `observer` it runs in the playground, and only this machine can open its pages.
     """
 
+    settings: Settings
+    redis: str
+    duty: Duty = EVERYTHING
     models: OpenModels = open_models
     telegram: Callable[
         [Settings, Memory, TelegramHealth], AbstractAsyncContextManager[Telegram]
     ] = open_telegram  # keeps its `TelegramHealth` up to date
     observer: Observer | None = None
 
-
-class App:
-    """One bot in one process, built from the settings."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        redis: str,
-        *,
-        duty: Duty = EVERYTHING,
-        outside: Outside = Outside(),
-    ) -> None:
-        self._settings = settings
-        self._redis = redis
-        self._duty = duty
-        self._outside = outside
+    def __post_init__(self) -> None:
         self._observers: list[Observer] = []  # filled when the features are made
         self._observe: Observer = all_of(self._observers)
         self._health = TelegramHealth()
         self._intake: Intake | None = None
-        self._webhook = webhook_of(settings) if duty.takes_in else None
-        self._polls = duty.takes_in and self._webhook is None
+        self._webhook = webhook_of(self.settings) if self.duty.takes_in else None
+        self._polls = self.duty.takes_in and self._webhook is None
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish the running turns or hand them over.
@@ -111,19 +99,18 @@ class App:
         Raise an error that prevents the start: `StoreError`, `BadToken`, `WebhookTaken`,
         `PortUnavailable`, `UnusableSystemPrompt`, `UnusableClass`.
         """
-        settings, outside = self._settings, self._outside
+        settings = self.settings
         async with AsyncExitStack() as stack:
-            store = await stack.enter_async_context(open_store(self._redis, settings))
-            await refuse_unfit(store, self._redis)
+            enter = stack.enter_async_context
+            store = await enter(open_store(self.redis, settings))
+            await refuse_unfit(store, self.redis)
             recorder = UsageRecorder()
-            opening = outside.models(settings, [recorder.model_called, self._observe])
-            models = await stack.enter_async_context(opening)
+            models = await enter(self.models(settings, [recorder.model_called, self._observe]))
             tokens, options = TokenCounter(), memory_options(settings)
             memory = Memory(store, settings.bot_id, tokens, models.embedder, options)
             await memory.take_layout()
-            await stack.enter_async_context(recorder.writing(memory.usage))
-            opened = outside.telegram(settings, memory, self._health)
-            telegram = await stack.enter_async_context(opened)
+            await enter(recorder.writing(memory.usage))
+            telegram = await enter(self.telegram(settings, memory, self._health))
             learned: list[AfterLearning] = []
             learner = BackgroundLearner(memory.learn, learned, self._observe)
             sentences = Sentences(Catalogue(), settings.timezone)
@@ -131,11 +118,11 @@ class App:
                 Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,
                 observe=self._observe,
-                env_file="" if outside.observer else ".env",
+                env_file="" if self.observer else ".env",
                 me=self._health.account,
                 name_of=partial(short_name, secret_of(settings.telegram_bot_token) or ""),
-                takes_in=self._duty.takes_in,
-                works=self._duty.works,
+                takes_in=self.duty.takes_in,
+                works=self.duty.works,
                 closing=stack.enter_context(ExitStack()),
             )
             features = await open_features(services)
@@ -144,12 +131,12 @@ class App:
                 memory.jobs.forgets += each.forgets
                 learned += each.learned
                 self._observers += each.observers
-            self._observers += [outside.observer] if outside.observer else []
+            self._observers += [self.observer] if self.observer else []
             behaviors = behaviors_of(services)
             internal, name = models.internal, settings.openai_memory_model
             memory.enable_learning(behaviors.behaviors, internal, name)
             assistant = assistant_of(services, behaviors)
-            await stack.enter_async_context(self._web(services).serving())
+            await enter(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))
             if await is_done_before(stopping, started):
                 started.result()  # raises what prevents the start
@@ -176,7 +163,7 @@ class App:
         learner: BackgroundLearner,
         stopping: asyncio.Event,
     ) -> None:
-        settings, sentences, memory = self._settings, services.sentences, services.memory
+        settings, sentences, memory = self.settings, services.sentences, services.memory
         chat, features, observe = services.chat, services.features, services.observe
         erasing = [hook for each in features for hook in each.erasing]
 
@@ -190,7 +177,7 @@ class App:
         worker = turn_worker(services, assistant, commands.answer)
         buttons = Buttons(commands.buttons, memory, chat, sentences)
         running = watches(services)
-        if self._duty.works:
+        if self.duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
             deliverer = Deliverer(chat, settings.send_timeout_s, memory.exporter.export, observe)
@@ -201,12 +188,12 @@ class App:
         running += [task() for each in features for task in each.tasks]
         tasks = [asyncio.create_task(each) for each in running]
         taking_in: list[asyncio.Task[None]] = []
-        if self._duty.takes_in:
+        if self.duty.takes_in:
             plan = self._taking_in(services, commands, buttons)
             taking_in = [asyncio.create_task(each) for each in telegram.receive(self.accept, plan)]
         for task in (*tasks, *taking_in):
             task.add_done_callback(_log_failure)
-        log.info("serving", bot=services.me().username, polling=self._polls, works=self._duty.works)
+        log.info("serving", bot=services.me().username, polling=self._polls, works=self.duty.works)
         try:
             await stopping.wait()
             log.info("stopping")
@@ -220,7 +207,7 @@ class App:
 
     def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:
         """Build the intake, and return what Telegram is told."""
-        settings, memory, features = self._settings, services.memory, services.features
+        settings, memory, features = self.settings, services.memory, services.features
         names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, services.admission.serves, file_commands)
@@ -235,7 +222,7 @@ class App:
         return SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))
 
     def _web(self, services: Services) -> WebServer:
-        settings = self._settings
+        settings = self.settings
         routes = health_routes(
             services.memory.client,
             self._health,
@@ -245,7 +232,7 @@ class App:
         routes += [route for each in services.features for route in each.routes]
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept)
-        host = "127.0.0.1" if self._outside.observer else "0.0.0.0"  # noqa: S104 - a platform's router calls from outside
+        host = "127.0.0.1" if self.observer else "0.0.0.0"  # noqa: S104 - a platform's router calls from outside
         server = WebServer(routes, settings.port, host)
         log.info("listening", port=server.port)
         return server

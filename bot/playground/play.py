@@ -17,7 +17,7 @@ from threading import Thread
 from pydantic import SecretStr
 from starlette.routing import Mount
 
-from bot.app import App, Outside
+from bot.app import App
 from bot.model.call import ModelObserver
 from bot.model.models import Models, OpenModels, open_models
 from bot.playground.inspector import Inspector
@@ -83,13 +83,13 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         if sys.stdout.isatty() and has_screen():
             open_browser(address)
         models: OpenModels = partial(offline_models, sounds, scene) if sounds else open_models
-        stop = asyncio.create_task(stopping.wait())
+        observer, stop = inspector.observe, asyncio.create_task(stopping.wait())
         stop.add_done_callback(lambda _: page.has_key.set())
         stack.push_async_callback(end_tasks, [stop])
         while not stopping.is_set():
             page.has_key.clear()
-            outside = Outside(models, telegram.open, inspector.observe)
-            await App(here, redis, outside=outside).run(page.has_key)
+            app = App(here, redis, models=models, telegram=telegram.open, observer=observer)
+            await app.run(page.has_key)
             page.answered_by(with_model)
             pasted = {"openai_api_key": SecretStr(page.key), "openai_model": settings.openai_model}
             here = here.model_copy(update=pasted)

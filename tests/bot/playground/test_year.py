@@ -10,7 +10,7 @@ from shutil import copytree
 import pytest
 from pydantic import SecretStr
 
-from bot.app import App, Outside
+from bot.app import App
 from bot.model.models import Models
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import OfflineInternalModel, OfflineServer
@@ -45,9 +45,9 @@ async def maya(folder: Path) -> AsyncIterator[tuple[Ask, YearFiller]]:
         telegram_bot_token=SecretStr(f"{BOT.id}:none"), data_dir=folder, coalesce_s=0, port=0
     )
     stopping = asyncio.Event()
-    outside = Outside(models, telegram.open, inspector.observe)
     valkey = EmbeddedValkey(folder)
-    app = App(settings, valkey.start(), outside=outside)
+    redis, observer = valkey.start(), inspector.observe
+    app = App(settings, redis, models=models, telegram=telegram.open, observer=observer)
     serving = asyncio.create_task(app.run(stopping))
     await inspector.serving.wait()
     place = filler.start()
