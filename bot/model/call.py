@@ -6,9 +6,10 @@ The observer of an unfinished answer is passed on beside the calls, as the payer
 layer between a turn and its model has to know of it.
 """
 
+import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,6 +17,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
+from bot.model.model_errors import ModelUnavailable
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
@@ -209,6 +211,16 @@ class ObservedCall:
 
 current_call: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
 """The call that the running task makes."""
+
+
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[None]:
+    """Raise `ModelUnavailable` with the code `timeout` when the block takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise ModelUnavailable("no answer in time", code="timeout") from error
 
 
 @dataclass(frozen=True, slots=True)

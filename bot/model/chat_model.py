@@ -26,15 +26,9 @@ from bot.model.call import (
     Post,
     Usage,
     live_observer,
-)
-from bot.model.model_errors import (
-    CUT_SHORT,
-    UNREADABLE,
-    AnswerIncomplete,
-    ModelError,
-    NotAModel,
     time_limit,
 )
+from bot.model.model_errors import CUT_SHORT, UNREADABLE, AnswerIncomplete, ModelError, NotAModel
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
 from bot.model.resilience import ModelCondition, Resilient

@@ -12,15 +12,8 @@ from typing import Any
 import structlog
 
 from bot.http_client import read_json
-from bot.model.call import ObservedCall, Post, Usage
-from bot.model.model_errors import (
-    UNREADABLE,
-    AnswerIncomplete,
-    ModelError,
-    ModelRefused,
-    NotAModel,
-    time_limit,
-)
+from bot.model.call import ObservedCall, Post, Usage, time_limit
+from bot.model.model_errors import UNREADABLE, AnswerIncomplete, ModelError, ModelRefused, NotAModel
 from bot.model.openai_client import ModelClient
 from bot.model.resilience import ModelCondition, Resting
 from bot.model.wire import count_of, list_of, object_of

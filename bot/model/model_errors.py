@@ -14,10 +14,7 @@ Texts and codes carry no key and nothing that a person wrote. The SDK's own erro
 `openai_client` maps the SDK's errors to these.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Literal
 
@@ -132,16 +129,6 @@ class AnswerUnreadable(ModelError):
 
 class NotAModel(ModelError):
     """Raised when the answer is not what the API describes."""
-
-
-@asynccontextmanager
-async def time_limit(seconds: float) -> AsyncIterator[None]:
-    """Raise `ModelUnavailable` with the code `timeout` when the block takes longer."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise ModelUnavailable("no answer in time", code="timeout") from error
 
 
 def model_error(error: BaseException | None) -> ModelError | None:

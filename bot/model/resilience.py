@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import structlog
 
+from bot.model.call import time_limit
 from bot.model.model_errors import (
     CUT_SHORT,
     NO_CREDIT,
@@ -26,7 +27,6 @@ from bot.model.model_errors import (
     NotAModel,
     account_fault,
     reason_of,
-    time_limit,
 )
 from memory.store.tasks import end_tasks
 

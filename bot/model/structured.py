@@ -14,7 +14,7 @@ from time import monotonic
 import structlog
 
 from bot.http_client import MAX_VALUES, read_json
-from bot.model.call import ModelReply, ObservedCall, Post, PromptMessage
+from bot.model.call import ModelReply, ObservedCall, Post, PromptMessage, time_limit
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -24,7 +24,6 @@ from bot.model.model_errors import (
     ContextTooLong,
     ModelError,
     NotAModel,
-    time_limit,
 )
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged

@@ -27,7 +27,14 @@ from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
-from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolQuestion, ToolResult, digest
+from memory.behaviors.steps import (
+    UNTRUSTED_STEP,
+    Action,
+    CompletedStep,
+    ToolCall,
+    ToolQuestion,
+    ToolResult,
+)
 from memory.behaviors.tool import is_answer_untrusted
 from memory.behaviors.user_facts import question_for
 from memory.erasure.questions import Question, Questions
@@ -58,6 +65,7 @@ def asked_in(about: str) -> tuple[float, ToolQuestion]:
 
 
 _MAX_USED = 64  # so many memories are kept beside an answer; each takes a few bytes
+_CALL_CHARS, _RESULT_CHARS, _DIGEST_CHARS = 200, 300, 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +187,7 @@ class AgentStep:
             whole + asked,
             said=said_with(text[:MAX_CHARS], attached),
             # The person may decline: then what the tools did must not teach anything either.
-            digest="" if is_asking else digest(context.completed_steps),
+            digest="" if is_asking else _digest(context.completed_steps),
             # The text of a learned fact stays where an erasure finds it.
             writes=to_json([*writes, *(replace(each, text="") for each in learned)]),
             is_untrusted=is_answer_untrusted(context),
@@ -231,3 +239,14 @@ async def _wanted(
     new = (each for each in wanted if not each.nonce)
     writes = [replace(each, nonce=token_urlsafe(12)) if each.asks_first else each for each in new]
     return writes, learned, question_for(wanted, context.used, said)
+
+
+def _digest(steps: Sequence[CompletedStep]) -> str:
+    """Return, for learning, what tools were asked and answered, in at most 2,000 characters."""
+    lines = []
+    for step in steps:
+        for call, result in zip(step.action.calls, step.results, strict=True):
+            mark = UNTRUSTED_STEP if result.is_untrusted else ""
+            arguments, answer = call.arguments[:_CALL_CHARS], result.text[:_RESULT_CHARS]
+            lines.append(f"{mark}{call.name}({arguments}) -> {answer}")
+    return "\n".join(lines)[:_DIGEST_CHARS]

@@ -3,13 +3,8 @@
 Steps live in `completed_steps` of one run and never enter the history.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-_CALL_CHARS = 200
-_RESULT_CHARS = 300
-_DIGEST_CHARS = 2_000
 
 UNTRUSTED_STEP = "[foreign] "  # stands in a digest before a result that may hold text of others
 
@@ -69,14 +64,3 @@ class CompletedStep:
 
     action: Action
     results: tuple[ToolResult, ...]
-
-
-def digest(steps: Sequence[CompletedStep]) -> str:
-    """Return, for learning, what tools were asked and answered, in at most 2,000 characters."""
-    lines = []
-    for step in steps:
-        for call, result in zip(step.action.calls, step.results, strict=True):
-            mark = UNTRUSTED_STEP if result.is_untrusted else ""
-            arguments, answer = call.arguments[:_CALL_CHARS], result.text[:_RESULT_CHARS]
-            lines.append(f"{mark}{call.name}({arguments}) -> {answer}")
-    return "\n".join(lines)[:_DIGEST_CHARS]

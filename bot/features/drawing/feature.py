@@ -14,7 +14,7 @@ from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
 from bot.http_client import MAX_VALUES, read_json
-from bot.model.call import ObservedCall, Post, Posts, Usage
+from bot.model.call import ObservedCall, Post, Posts, Usage, time_limit
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -23,7 +23,6 @@ from bot.model.model_errors import (
     ModelRefused,
     NotAModel,
     reason_of,
-    time_limit,
 )
 from bot.model.wire import list_of, object_of, usage_of
 from bot.parsing.pictures import format_by_signature

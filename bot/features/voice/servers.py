@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from bot.http_client import MAX_VALUES, read_json
-from bot.model.call import ObservedCall, Post, Posts, Usage
-from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
+from bot.model.call import ObservedCall, Post, Posts, Usage, time_limit
+from bot.model.model_errors import AnswerIncomplete, NotAModel
 from bot.model.wire import object_of, usage_of
 from bot.reply.parts import well_formed
 from memory.behaviors.tool_output import is_opus

@@ -7,15 +7,9 @@ from contextlib import AsyncExitStack, nullcontext
 import pytest
 from pydantic import SecretStr
 
-from bot.model.call import ChatModel, ModelReply, ModelRequest
+from bot.model.call import ChatModel, ModelReply, ModelRequest, time_limit
 from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
-from bot.model.model_errors import (
-    ContentRefused,
-    ContextTooLong,
-    ModelError,
-    ModelRefused,
-    time_limit,
-)
+from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.models import open_models
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient
