@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from bot.model.completions import CHAT
+from bot.model.dialects import CHAT, RESPONSES
 from bot.model.model_errors import ContextTooLong, ModelRefused, PicturesRefused
-from bot.model.responses import RESPONSES
 from bot.model.wire import PROMPT, Dialect, Options
 
 log = structlog.get_logger(__name__)

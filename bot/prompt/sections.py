@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from bot.model.call import PromptMessage
-from bot.model.completions import wire_call, wire_tool
+from bot.model.dialects import wire_call, wire_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep, ToolCall
 from memory.behaviors.tool import ToolDefinition

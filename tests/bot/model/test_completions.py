@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.model.call import ModelReply, Usage
-from bot.model.completions import ChunkAccumulator
+from bot.model.dialects import ChunkAccumulator
 from memory.behaviors.steps import ToolCall
 from tests.work import calls
 

@@ -6,9 +6,9 @@ import pytest
 
 from bot.model.call import CallLabels, ModelReply, ModelRequest, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
+from bot.model.dialects import ResponseAccumulator
 from bot.model.model_errors import AnswerIncomplete
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.responses import ResponseAccumulator
 from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT
 from tests.bot.model.internal_calls import PARTS, Internal
 from tests.servers.model_api import Dialect, ModelApiServer, Quirk, Reply, Scripted
