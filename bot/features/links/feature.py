@@ -1,5 +1,6 @@
 """What links add to the bot: `read_page` reads a page of the web. What a page says is untrusted."""
 
+import asyncio
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from pydantic import Field
 
@@ -43,14 +45,17 @@ class ReadPageArguments(Arguments):
 
 
 def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
-    """Return the tool."""
+    """Return the tool; one page at once is parsed for a person, or documents of others wait."""
+    parsing = WeakValueDictionary[int, asyncio.Lock]()
 
     async def run(arguments: ReadPageArguments, context: AgentContext) -> str:
         _check_source(arguments.url, context)
         page = await fetcher.fetch(arguments.url)
         if "html" in page.mime_type:
+            own = parsing.setdefault(context.call_context.speaker.id, asyncio.Lock())
             try:
-                answer = await parse(_PARSER, page.content, _MAX_CHARS)
+                async with own:
+                    answer = await parse(_PARSER, page.content, _MAX_CHARS)
             except NotRead:
                 raise ToolError("the page cannot be read") from None
             title, text = answer["title"], answer["text"]

@@ -17,7 +17,7 @@ from memory.behaviors.tool import Arguments, Tool, ToolError
 
 BRAVE = "https://api.search.brave.com/res/v1/web/search"
 _TIMEOUT_S = 10
-_MAX_RESULTS = 8
+_MAX_RESULTS, _MAX_TRIED = 8, 100
 _MAX_QUERY_CHARS = 400
 _MAX_QUERY_WORDS = 50  # Brave refuses longer questions
 _MAX_TITLE_CHARS = 160
@@ -123,7 +123,7 @@ def _results(answer: object) -> list[str]:
     if not isinstance(results, list):
         raise SearchFailed("the search service answered with something else than results")
     found = []
-    for result in results:
+    for result in results[:_MAX_TRIED]:
         match result:
             case {"url": str(address)} if _ADDRESS.fullmatch(address):
                 title = _plain(result.get("title"), _MAX_TITLE_CHARS)

@@ -81,6 +81,38 @@ async def test_a_page_is_read_without_menu_and_untrusted(site: Site, context: Ag
     assert ARTICLE not in await tool.run(ReadPageArguments(url=site.at("/a")), context)
 
 
+async def test_a_page_of_very_many_elements_is_read_whole(
+    site: Site, context: AgentContext
+) -> None:
+    """Before the fix, 100,000 of them took three seconds."""
+    page, tool = f"<footer>Imprint</footer>{ARTICLE}".encode(), read_page_tool(FETCHER)
+    asked = ReadPageArguments(url=site.at("/a"))
+    for many, is_whole in ((b"", False), (b"<br>" * 30_000, True)):
+        site.put("/a", page + many)
+        assert ("Imprint" in await tool.run(asked, context)) is is_whole
+
+
+async def test_one_page_at_once_is_parsed_for_a_person(
+    site: Site, context: AgentContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the fix, many pages of one person delayed documents of others."""
+    at_once, most = 0, 0
+
+    async def parse(*_: object) -> dict[str, str]:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return {"title": "", "text": "a"}
+
+    monkeypatch.setattr("bot.features.links.feature.parse", parse)
+    site.put("/a", ARTICLE.encode())
+    tool, asked = read_page_tool(FETCHER), ReadPageArguments(url=site.at("/a"))
+    await asyncio.gather(*(tool.run(asked, context) for _ in range(4)))
+    assert most == 1
+
+
 ODD = [b"<font>" * 300, b"<ul><li>" * 1_000, b"<div><b>" * 3_000, b"</body></html>", b"\x98\xff"]
 
 

@@ -99,6 +99,8 @@ async def test_odd_results_are_left_out(server: SearchServer, context: AgentCont
     server.trouble = '{"results": [1, {"url": 2}, {"url": "http://a.example", "content": 3}]}'
     found = await searched(SearchService(server.url), context)
     assert found == "1. http://a.example\nhttp://a.example"
+    server.trouble = server.trouble.replace("[", f"[{'1, ' * 100}")  # 99,000 took 0.1 s
+    assert await searched(SearchService(server.url), context) == "Nothing was found."
 
 
 @pytest.mark.usefixtures("server")
