@@ -14,8 +14,8 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
-from tests.memory.erasure.test_forgetting import ANNS, expire, facts_of
-from tests.memory.turns import ANN, HERE, begin, carry_out, clear, put
+from tests.memory.erasure.test_forgetting import expire, facts_of
+from tests.memory.turns import ANN, ANNS, HERE, begin, carry_out, clear, put
 from tests.memory.work.test_items import TEA, reminder, store
 
 TOPIC = Scope.of_chat(ANN, 5)
