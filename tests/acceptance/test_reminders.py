@@ -92,26 +92,18 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
 
     # From now on the zone is known: a time without one is Berlin's, and the prompt has it.
     weekly = remind("Water the plants", cron="30 18 * * 5")
-    wrong = (
-        remind("Too late", at="2020-01-01T09:00"),
-        remind("Too far", at="2040-01-01T09:00"),
-        remind("Too often", cron="*/5 * * * *"),
-    )
-    [reply], results = await have_called(rig, anna, chat, "weekly", weekly, *wrong)
+    [reply], _ = await have_called(rig, anna, chat, "weekly", weekly)
     assert "(Europe/Berlin)." in rig.requests[-1].last_user_message
     assert reply.text.count("⏰") == 1
     assert "Water the plants" in reply.text
-    reasons = ("that time has passed; now it is", "more than five years", "hourly")
-    for result, reason in zip(results[1:], reasons, strict=True):
-        assert result.startswith("Error: ")
-        assert reason in result
     _, [listed] = await have_called(rig, anna, chat, "list", tool_call("list_reminders"))
     assert [line.split(": ")[-1] for line in listed.splitlines()] == ["Water the plants", text]
 
     # What was not set is said to be not set, whatever the model says.
     late = remind("Call Ben", at="2020-01-01T09:00")
-    [reply], _ = await have_called(rig, anna, chat, "too late", late)
+    [reply], [result] = await have_called(rig, anna, chat, "too late", late)
     assert reply.text == "Done.\n\n" + sentence("claims.reminder_failed")
+    assert result.startswith("Error: that time has passed")
     rig.script.on("dentist", "I'll remind you tomorrow at 9.")
     reply = await rig.ask(anna, chat, "Remind me of the dentist tomorrow at 9")
     assert reply.text == "I'll remind you tomorrow at 9.\n\n" + sentence("claims.reminder")
@@ -123,9 +115,8 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
     await rig.telegram.wait_for(lambda: "Cancelled." in shows.now.text)
     assert "Water" not in shows.now.text
     id_ = listed.splitlines()[1].split(":")[0]
-    again = remind("When?"), remind("Buy milk", in_minutes=5), tool_call("cancel_reminder", id=id_)
-    [reply], [result, *_] = await have_called(rig, anna, chat, "instead", *again)
-    assert result == "Error: give exactly one of at, in_minutes and cron"
+    again = remind("Buy milk", in_minutes=5), tool_call("cancel_reminder", id=id_)
+    [reply], _ = await have_called(rig, anna, chat, "instead", *again)
     assert reply.text.endswith(said_of("cancelled", text))
 
     await let_be_due(rig, chat)
