@@ -167,6 +167,7 @@ class Mailbox:
         for entry in await self._waiting(conversation):
             if is_meant(entry):
                 await self._store.run("drop_entry", conversation, {}, entry.to_member())
+                self._store.erased.set()  # the embedded server rewrites its file
 
     async def drop_sender(self, sender_id: int) -> None:
         """Erase what a sender has waiting anywhere, and end the turns that answer it."""
