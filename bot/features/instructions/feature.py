@@ -3,7 +3,6 @@
 The text is data of the last user message. So the front of the prompt stays the same.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,6 +22,7 @@ from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.untrusted_text import visible
 
@@ -40,7 +40,7 @@ _INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Instructions(Field):
-    """The instructions of a conversation; `set_at` is in Unix seconds."""
+    """The instructions of a conversation; `set_at` says when they were sent (Unix seconds)."""
 
     PREFIX = "instructions"
     NEEDS = "text"
@@ -78,12 +78,19 @@ class ChatInstructions(AIContextBehavior):
         """Return the instructions, "" if there are none; raise `StoreError`."""
         return instructions_in(await self._scopes.read(conversation))
 
-    async def store(self, conversation: Scope, text: str, sender_id: int) -> None:
-        """Set the instructions, at most `MAX_CHARS`, or remove them with ""; raise `StoreError`."""
-        wanted = Instructions(sender_id, time.time(), text)
+    async def store(self, conversation: Scope, wanted: Instructions, update_id: int = 0) -> None:
+        """Set the instructions, at most `MAX_CHARS`, or remove them with the text "".
+
+        Raise `StoreError`, and `LeaseLost` if the update that brings them was erased: it waits
+        until its turn is closed.
+        """
+        store = self._scopes.store
+        waits = "ZCOUNT", store.keys.scope(conversation).mailbox, update_id, update_id
 
         async def decide(here: ScopeMemory) -> Write | None:
-            return None if instructions_in(here) == text else Write(fields=[wanted])
+            if update_id and not await store.client.call(*waits):
+                raise LeaseLost(conversation.tag)
+            return None if instructions_in(here) == wanted.text else Write(fields=[wanted])
 
         await self._scopes.update(conversation, decide)
 
@@ -138,7 +145,8 @@ class InstructionsCommand:
         if len(text) > MAX_CHARS:
             return Answer(self._say(language, "too_long", chars=len(text), max=MAX_CHARS))
         is_off = text.lower() == "off"
-        await self._stored.store(conversation, "" if is_off else text, asked.sender.id)
+        wanted = Instructions(asked.sender.id, asked.sent_at, "" if is_off else text)
+        await self._stored.store(conversation, wanted, asked.update_id)
         return Answer(self._say(language, "removed" if is_off else "set"))
 
     async def remove(self, pressed: ButtonPress, conversation: Scope, digest: str) -> Parts:
@@ -148,7 +156,7 @@ class InstructionsCommand:
         text = await self._stored.read(conversation)
         if text and _digest(text) != digest:
             return await self._shown(language, conversation)
-        await self._stored.store(conversation, "", pressed.sender.id)
+        await self._stored.store(conversation, Instructions(pressed.sender.id, 0, ""))
         return self._say(language, "removed")
 
     async def _shown(self, language: str, conversation: Scope) -> Parts:
