@@ -250,12 +250,16 @@ class Library:
 
     async def remove(self, scope: Scope, key: str) -> Document | None:
         """Erase a document and return it; None if the scope has no document of this key."""
-        scope_memory = await self.scopes.read(scope)
-        document = documents(scope_memory).get(key)
-        records = [chunk.id for chunk in scope_memory.of_kind(Chunk) if chunk.document == key]
-        if document is not None or records:
-            left = Revision(records=records, removed=[name_of(Document, key)])
-            await self.scopes.update(scope, lambda _: left)
+        document: Document | None = None
+
+        def decide(here: ScopeMemory) -> Revision | None:
+            nonlocal document
+            document = documents(here).get(key)
+            records = [chunk.id for chunk in here.of_kind(Chunk) if chunk.document == key]
+            is_there = document is not None or records
+            return Revision(records=records, removed=[name_of(Document, key)]) if is_there else None
+
+        await self.scopes.update(scope, decide)
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:

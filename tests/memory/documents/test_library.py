@@ -1,5 +1,7 @@
 """Documents of a scope: put, put again, list, remove; nothing is embedded twice."""
 
+from functools import partial
+
 import pytest
 
 from memory.documents import Chunk, Library, Origin, Section, documents, key_of
@@ -7,6 +9,8 @@ from memory.memory import Memory
 from memory.scopes.changes import NotWritten, Revision, Write
 from memory.scopes.sources import Trust
 from memory.store.keys import Scope
+from tests.memory.clients import DyingClient
+from tests.memory.conftest import memory_of
 from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
@@ -105,6 +109,21 @@ async def test_a_removed_document_leaves_no_bytes(
     assert removed
     assert b"canary" not in stored.lower()
     assert await library.remove(HERE, key_of("canary.pdf")) is None
+
+
+async def test_a_document_that_is_replaced_while_it_is_removed_leaves_no_passage(
+    memory: Memory, library: Library, dying: DyingClient
+) -> None:
+    beside = Library(memory_of(dying).scopes)
+    dying.then = partial(put, memory, library, "pets.pdf", DOGS)
+    for left in dying.deaths():
+        dying.calls_left = 1_000
+        await library.remove(HERE, key_of("pets.pdf"))
+        await put(memory, library, "pets.pdf", CATS)
+        dying.calls_left = left
+        await beside.remove(HERE, key_of("pets.pdf"))
+        listed = await library.listed(HERE)
+        assert await texts(memory) == ["Dogs bark."] * len(listed)
 
 
 async def test_a_put_is_refused_after_an_erasure(memory: Memory, library: Library) -> None:
