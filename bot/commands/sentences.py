@@ -45,10 +45,7 @@ class Sentences:
         offset = moment.utcoffset() or timedelta()
         day = self.day(language, at + offset.total_seconds())
         time_of_day = f"{moment:%H:%M}" if zone else f"{moment:%H:%M} ({self._zone})"
-        return {
-            "when": self.joined(language, (day, time_of_day)),
-            "unix": int(at),
-        }
+        return {"when": self.joined(language, (day, time_of_day)), "unix": int(at)}
 
     def known(self, key: str) -> str:
         """Return `key`, or `<table>.other` if the catalogue does not have it."""

@@ -57,8 +57,8 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
         assert notice.text == sentence_in(language, "access.wants_in", name="Anna", id=anna.id)
     await press(rig, ada, notices[0], "Let in")
     await press(rig, otto, notices[1], "Ablehnen")
-    for notice, language in zip(notices, ("en", "de"), strict=True):
-        is_in = sentence_in(language, "access.let_in", id="Anna (1001)", by=ADMIN)
+    for notice, language, by in zip(notices, ("en", "de"), (f"{ADMIN} (you)", ADMIN), strict=True):
+        is_in = sentence_in(language, "access.let_in", id="Anna (1001)", by=by)
         await shown(rig, notice, is_in)
     await rig.telegram.wait_for(lambda: len(annas.replies) == 2)
     assert texts(annas) == [sentence("access.asked"), sentence("access.welcome")]

@@ -12,7 +12,7 @@ from time import time
 
 import structlog
 
-from bot.commands.bot_command import ANYTHING, Answer, BotCommand
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
@@ -71,7 +71,10 @@ class PeopleList:
         names |= {each.id: each.name for each in await access.list_admitted()}
         name = f"{names[id_]} ({rest})" if names.get(id_) else rest
         key, who = await self._decide(id_, pressed.sender.id, lets_in=lets_in)
-        return self.sentences.say(pressed.sender.language, key, id=name, by=who)
+        language, by = pressed.sender.language, pressed.sender.id
+        return self.sentences.say(
+            language, key, id=name, by=_named(self.sentences, language, who, by)
+        )
 
     async def content(self, language: str, _: Scope, by: int) -> ListContent:
         """Return the requests, then those who were let in, then those named in the settings."""
@@ -90,7 +93,7 @@ class PeopleList:
         for each in admitted:
             key = f"people.by_{each.way}" if each.id > 0 else "people.group"
             when = self.sentences.moment(language, each.at)
-            who = f"{each.by} ({text(language, 'people.you')})" if each.by == by else each.by
+            who = _named(self.sentences, language, each.by, by)
             values = {"id": each.id, "name": each.name or "–", "when": when, "by": who}
             values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
             entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
@@ -201,20 +204,12 @@ class InviteCommand:
 
     async def content(self, language: str, _: Scope, by: int) -> ListContent:
         """Return the open invitations."""
-        you = self.sentences.text(language, "people.you")
-        entries = [
-            ListEntry(
-                each.id,
-                "invite.line",
-                {
-                    "left": each.left,
-                    "until": self.sentences.moment(language, each.ends_at),
-                    "by": f"{each.by} ({you})" if each.by == by else each.by,
-                    "made": self.sentences.moment(language, each.made_at),
-                },
-            )
-            for each in await self.access.list_invitations()
-        ]
+        moment, entries = self.sentences.moment, []
+        for each in await self.access.list_invitations():
+            made, until = moment(language, each.made_at), moment(language, each.ends_at)
+            who = _named(self.sentences, language, each.by, by)
+            values = {"left": each.left, "made": made, "until": until, "by": who}
+            entries.append(ListEntry(each.id, "invite.line", values))
         empty = () if entries else (self.sentences.text(language, "invite.none"),)
         return ListContent("invite.listed", entries, above=empty)
 
@@ -229,12 +224,23 @@ class InviteCommand:
         return ListChange()
 
 
+def _named(sentences: Sentences, language: str, admin: int, reader: int) -> str:
+    return f"{admin} ({sentences.text(language, 'people.you')})" if admin == reader else f"{admin}"
+
+
 def feature(services: Services) -> Feature:
     """Return the feature."""
     strangers, sentences = Strangers(services), services.sentences
     people = PeopleList(services.memory, strangers, sentences)
     listed = PagedList(people, sentences)
     invite = InviteCommand(strangers.access, services.me, services.settings.access, sentences)
+
+    links = {invite.verb: invite.paged.press}
+    buttons: dict[str, ButtonHandler] = {
+        "let_in": partial(people.press_on_notice, lets_in=True),
+        "refuse": partial(people.press_on_notice, lets_in=False),
+        people.verb: listed.press,
+    }
 
     async def exported(conversation: Scope, _: ScopeMemory) -> Mapping[str, object]:
         person = conversation.chat_id if conversation.is_private else 0
@@ -243,23 +249,8 @@ def feature(services: Services) -> Feature:
     return Feature(
         name="access",
         commands=(
-            BotCommand(
-                "people",
-                listed.show,
-                "operators",
-                {
-                    "let_in": partial(people.press_on_notice, lets_in=True),
-                    "refuse": partial(people.press_on_notice, lets_in=False),
-                    people.verb: listed.press,
-                },
-            ),
-            BotCommand(
-                "invite",
-                invite.answer,
-                "operators",
-                {invite.verb: invite.paged.press},
-                takes=ANYTHING,
-            ),
+            BotCommand("people", listed.show, "operators", buttons),
+            BotCommand("invite", invite.answer, "operators", links, takes=ANYTHING),
         ),
         arrivals={Stranger: strangers.meet, ChatMigration: strangers.follow},
         tasks=(strangers.run, partial(repeat, strangers.tell_admins, "requests", _TELL_EVERY_S))
