@@ -20,7 +20,7 @@ import structlog
 from bot.commands.access import asker_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part
+from bot.reply.parts import Part, Parts
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.connection import Pause
 from bot.telegram.errors import ChatMigrated, FloodWait, TelegramError
@@ -236,7 +236,7 @@ class Buttons:
         here = await self._resolve(Scope.of_chat(pressed.chat_id, pressed.topic_id))
         verb, _, rest = pressed.callback_data.partition(":")
         language, on_top = pressed.sender.language, ""
-        shown: tuple[Part, ...] = ()
+        shown: Parts = ()
         try:
             if pressed.is_group:
                 await self._check_share(pressed)
@@ -277,7 +277,7 @@ class Buttons:
 
     async def _act_when_stored(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         """Act. If what the button needs is not stored yet, wait for the turn that stores it.
 
         Other people's updates wait for that, too, so it is short: a turn may be parked for minutes.
@@ -294,14 +294,12 @@ class Buttons:
             await asyncio.sleep(0 if is_last else _PAUSE_S)
         raise ShownOnTop("clear.not_yet")
 
-    async def _act(
-        self, pressed: ButtonPress, here: Scope, verb: str, rest: str
-    ) -> tuple[Part, ...]:
+    async def _act(self, pressed: ButtonPress, here: Scope, verb: str, rest: str) -> Parts:
         if verb not in self._handlers:
             raise NotConfirmed("unknown")
         return await self._handlers[verb](pressed, here, rest)
 
-    async def _cancel(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+    async def _cancel(self, pressed: ButtonPress, here: Scope, rest: str) -> Parts:
         """Withdraw a question; one that was confirmed is confirmed again, which finishes it."""
         nonce, _, action = rest.partition(":")
         if await self._questions.withdraw(here, nonce, pressed.sender.id):

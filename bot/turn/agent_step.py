@@ -15,7 +15,7 @@ import structlog
 
 from bot.commands.fact_edits import confirmations, questions
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part, with_buttons
+from bot.reply.parts import Part, Parts, with_buttons
 from bot.reply.render import MAX_CHARS, render, reply_parts
 from bot.reply.source import is_worth_rich
 from bot.reply.split import said_with, with_attached, with_line
@@ -197,12 +197,8 @@ class AgentStep:
         )
 
     def _with_lines(
-        self,
-        request: Request,
-        parts: tuple[Part, ...],
-        below: Sequence[Below],
-        writes: Sequence[ToolWrite],
-    ) -> tuple[Part, ...]:
+        self, request: Request, parts: Parts, below: Sequence[Below], writes: Sequence[ToolWrite]
+    ) -> Parts:
         """Return an answer with the lines and the buttons that stand below it."""
         say = partial(self.sentences.say, request.language)
         lines = [part for note in request.run.media_notes for part in render(note)]

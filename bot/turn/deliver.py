@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import structlog
 
-from bot.reply.parts import Part
+from bot.reply.parts import Part, Parts
 from bot.reply.render import plain
 from bot.reply.source import rich_markdown
 from bot.reply.split import without_file
@@ -317,7 +317,7 @@ def _moved(to: Destination, asked_for: int, error: ChatMigrated) -> Destination:
     return replace(to, chat_id=error.new_chat_id, reply_to=0)
 
 
-def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:
+def _simpler(part: Part, refusal: Refused) -> Parts:
     """Return what says the same as a refused part; raise the refusal if there is nothing.
 
     A group may forbid files: then their text is sent, and a crash may repeat all of it. A picture

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, Parts
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
@@ -23,8 +23,8 @@ QUESTION_ALONE = "…"  # what a model answers if it has nothing to add to a que
 class Below:
     """What one note adds to an answer."""
 
-    lines: tuple[Part, ...] = ()  # joined to the last part of the answer
-    questions: tuple[Part, ...] = ()  # messages of their own, behind it
+    lines: Parts = ()  # joined to the last part of the answer
+    questions: Parts = ()  # messages of their own, behind it
     correction: Part | None = None  # of a false claim; of several notes, the last one's is shown
     codes: tuple[str, ...] = ()  # stored with the answer (`Message.used`), unless one is corrected
     buttons: tuple[Button, ...] = ()  # below the last part of the answer; left out off the record

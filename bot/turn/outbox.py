@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part, from_json, to_json
+from bot.reply.parts import Parts, from_json, to_json
 from bot.telegram.chat import Destination
 from bot.turn.request import Request
 from memory.queue.open_turn import stamped, unstamped
@@ -21,7 +21,7 @@ class Outbox:
     """A reply, and what closing its turn writes."""
 
     to: Destination
-    parts: tuple[Part, ...]
+    parts: Parts
     said: str = ""  # the reply as the history keeps it, word for word; "" for a notice
     ends_session: bool = False
     digest: str = ""  # what the tools did

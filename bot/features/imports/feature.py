@@ -22,7 +22,7 @@ from bot.feature import Feature, Services
 from bot.features.imports.selection import LIST, READER, Selection, list_in, read_list, select
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import parse
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox
@@ -77,7 +77,7 @@ class Importing:
 
     async def agree(
         self, pressed: ButtonPress, here: Scope, nonce: str, *, read_as: str = ""
-    ) -> tuple[Part, ...]:
+    ) -> Parts:
         """Put the file into the mailbox again, now with the agreement; its turn stores it.
 
         With `read_as` its turn reads it as a document, although it looks like a list.
@@ -93,7 +93,7 @@ class Importing:
             return ()
         return self.sentences.say(pressed.sender.language, "import.storing")
 
-    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Forget the question; nothing was stored but that."""
         await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
         return self.sentences.say(pressed.sender.language, "import.refused")
@@ -136,9 +136,7 @@ class Importing:
                 raise
             return None
 
-    async def _preview(
-        self, sent: IncomingMessage, file: SentFile, fetched: Fetched
-    ) -> tuple[Part, ...]:
+    async def _preview(self, sent: IncomingMessage, file: SentFile, fetched: Fetched) -> Parts:
         """Return what an export holds, with a button that imports it.
 
         Raise `NotRead`, with the reason "type" for a content that is no export.
@@ -165,9 +163,7 @@ class Importing:
         question = Question("import", sent.sender.id, about)
         return self.sentences.ask(language, preview, question, *verbs)
 
-    async def _store(
-        self, sent: IncomingMessage, file: SentFile, fetched: Fetched
-    ) -> tuple[Part, ...]:
+    async def _store(self, sent: IncomingMessage, file: SentFile, fetched: Fetched) -> Parts:
         """Store an export that its sender has agreed to import, and say so.
 
         Raise `NotConfirmed`, `NotRead`, and `NotWritten` if something was erased meanwhile.

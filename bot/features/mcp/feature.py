@@ -25,7 +25,7 @@ from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.outside_server import OutsideServer, ServerAway
 from bot.features.mcp.settings import McpServer, McpSettings
 from bot.prompt.sections import tools_tokens
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.telegram.updates import ButtonPress
 from bot.turn.agent_step import DONT_RUN, RUN, asked_in
 from memory.behaviors.behavior import AIContextBehavior
@@ -219,7 +219,7 @@ class ToolButtons:
     memory: Memory
     sentences: Sentences
 
-    async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Put the answer into the mailbox like a message; its turn runs the tool."""
         asked, language = await self._checked(pressed, here, nonce), pressed.sender.language
         yes = self.sentences.text(language, "buttons.run_tool")
@@ -229,7 +229,7 @@ class ToolButtons:
         log.info("tool agreed to", server=asked.server)
         return self._shown(language, "outside.agreed", asked)
 
-    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Withdraw the question."""
         asked = await self._checked(pressed, here, nonce)
         await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
@@ -242,7 +242,7 @@ class ToolButtons:
             raise NotConfirmed("unknown")
         return asked
 
-    def _shown(self, language: str, key: str, asked: ToolQuestion) -> tuple[Part, ...]:
+    def _shown(self, language: str, key: str, asked: ToolQuestion) -> Parts:
         return self.sentences.say(language, key, server=asked.server, tool=asked.tool)
 
 

@@ -17,7 +17,7 @@ from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, Li
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries, move_fact
-from bot.reply.parts import Part
+from bot.reply.parts import Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.statements import MODES, set_mode
 from memory.erasure.questions import NotConfirmed
@@ -81,7 +81,7 @@ class MemoryList:
         entries = MemoryEntries(self.entries.services, word)
         return replace(self, entries=entries, verb=f"{self.verb}:{_FOUND}{word}")
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Act on a button of the list; the question for a new wording comes below it."""
         if rest.startswith(_FOUND):
             word, _, rest = rest.removeprefix(_FOUND).rpartition(":")

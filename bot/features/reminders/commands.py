@@ -17,7 +17,7 @@ from bot.features.reminders.time_zone import (
     read_zone,
     store_zone,
 )
-from bot.reply.parts import Part, shortened
+from bot.reply.parts import Parts, shortened
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
@@ -110,7 +110,7 @@ class RemindersCommand:
         buttons = await to_thread(zone_buttons, self.sentences, sender.language, data)
         return Answer((replace(unknown, buttons=buttons),))
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Turn the page, cancel a reminder, or take a zone."""
         person, _, pressed_on = rest.partition(":")
         if person != str(pressed.sender.id):
@@ -123,7 +123,7 @@ class RemindersCommand:
             return reduce(with_line, (each for each in others if not each.buttons), (said,))
         return await self._list(pressed.sender.id).press(pressed, conversation, pressed_on)
 
-    async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:
+    async def _set(self, sender: Sender, conversation: Scope, zone: str) -> Parts:
         """Store a person's zone; say the time there, and go on with what waited for the zone."""
         await store_zone(self.scopes, sender.id, zone)
         language = sender.language

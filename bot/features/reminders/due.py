@@ -9,7 +9,7 @@ from dataclasses import replace
 from bot.commands.bot_command import ShownOnTop
 from bot.commands.sentences import Sentences
 from bot.features.reminders.tools import KIND, SIGN
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Button, Part, Parts, with_buttons
 from bot.reply.split import with_line
 from bot.telegram.chat import Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
@@ -110,7 +110,7 @@ class DueReminders:
             return outbox
         return replace(outbox, parts=(), said="", is_unread=True)
 
-    async def stop(self, pressed: ButtonPress, conversation: Scope, id_: str) -> tuple[Part, ...]:
+    async def stop(self, pressed: ButtonPress, conversation: Scope, id_: str) -> Parts:
         """Erase a task; the answer above the button stays as it is."""
         if task := await self._reminders.find(conversation, id_):
             if task.person != pressed.sender.id:

@@ -20,7 +20,7 @@ from bot.features.reminders.time_zone import (
     zone_of_shared,
 )
 from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, Parts
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress
 from bot.turn.notes import Below, called
@@ -117,7 +117,7 @@ class ReminderButtons:
             lines += [part for part in waited if not part.buttons]
         return Below(tuple(lines), tuple(asked))
 
-    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
         """Open the reminder or drop it; a zone that was pressed is the person's from now on."""
         data = _DATA.fullmatch(rest)
         reminder = await self._reminders.find(conversation, data[2]) if data else None
@@ -127,7 +127,7 @@ class ReminderButtons:
         language = pressed.sender.language
         if reminder.person != pressed.sender.id:
             raise NotConfirmed("not_yours")
-        opened: tuple[Part, ...] = (_said(self._sentences, language, "set", reminder),)
+        opened: Parts = (_said(self._sentences, language, "set", reminder),)
         if reminder.is_open and not zone:
             return opened
         if action == _NO:
@@ -145,7 +145,7 @@ class ReminderButtons:
         others = await self.go_on(reminder.person, conversation, language)
         return reduce(with_line, (each for each in others if not each.buttons), opened)
 
-    async def go_on(self, person: int, conversation: Scope, language: str) -> tuple[Part, ...]:
+    async def go_on(self, person: int, conversation: Scope, language: str) -> Parts:
         """Set what waited for a person's zone, which is known now; ask for words of others."""
         parts: list[Part] = []
         waiting = await self._reminders.list_open(conversation, person, is_open=False)
@@ -172,9 +172,7 @@ class ReminderButtons:
             return replace(reminder, zone=zone)
         raise NotConfirmed("unknown")
 
-    async def _open(
-        self, conversation: Scope, reminder: WorkItem, language: str
-    ) -> tuple[Part, ...]:
+    async def _open(self, conversation: Scope, reminder: WorkItem, language: str) -> Parts:
         """Set a reminder that the person has agreed to, or say why that is not possible."""
         if is_one_too_many(reminder, await self._reminders.open_of(reminder.person)):
             key = "reminders.tasks_full" if reminder.is_task else "reminders.full"

@@ -28,7 +28,7 @@ from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
 from bot.model.resilience import CircuitBreaker
 from bot.parsing.answers import NotRead
-from bot.reply.parts import Button, Part, shortened
+from bot.reply.parts import Button, Part, Parts, shortened
 from bot.reply.render import rendered
 from bot.reply.split import with_attached
 from bot.telegram.chat import Chat
@@ -144,7 +144,7 @@ async def misheard_button(
 
 async def ask_what_was_said(
     edits: FactEdits, pressed: ButtonPress, here: Scope, voice: str
-) -> tuple[Part, ...]:
+) -> Parts:
     """Ask for what was really said; the answer stays as it is."""
     named = _VOICE.fullmatch(voice)
     if named is None:
