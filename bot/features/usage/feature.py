@@ -97,8 +97,7 @@ class UsageCommand:
         for day, sums in month.days.items():
             name = self._sentences.day(language, first + (day - 1) * DAY_S)
             lines.append(self._line(language, name, sums))
-        yield "\n".join(lines)
-        lines = [self._text(language, "usage.largest")]
+        lines += ["", self._text(language, "usage.largest")]
         for person, tokens in month.people:
             name = str(person) if person != NO_PERSON else self._text(language, "usage.nobody")
             lines.append(self._text(language, "usage.line", name=name, total=tokens))

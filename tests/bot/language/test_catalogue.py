@@ -105,15 +105,14 @@ def test_a_date_is_written_as_people_of_the_language_write_it() -> None:
 
 def test_a_fraction_and_a_time_are_written_as_people_of_the_language_write_them() -> None:
     plan = {"used_mb": 2.23, "limit_mb": 25.0, "percent": 9}
-    for language, used in {"en": "2.2", "de": "2,2", "ru": "2,2", "fa": "2.2"}.items():
+    for language, used in {"en": "2.2", "de": "2,2", "fa": "2.2"}.items():
         said = CATALOGUE.text(language, "admin.plan", **plan)
         assert re.findall(r"\d[\d.,]*", unescape(said)) == [used, "25", "9"]
-    for cost, said in {"0": "0,0000", "0.015": "0,0150", "12.34567": "12,3457"}.items():
-        shown = CATALOGUE.text("de", "usage.cost", cost=Decimal(cost))
-        assert unescape(shown) == f"- Kosten: {said}"
-    at = datetime(2026, 11, 2, 9, tzinfo=UTC).timestamp()
-    when = Sentences(CATALOGUE).local("fa", at, "Asia/Tehran")["when"]
-    assert when == "2 نوامبر 2026، 12:30"
+    for cost, shown in {"0": "0,0000", "12.34567": "12,3457"}.items():
+        said = CATALOGUE.text("de", "usage.cost", cost=Decimal(cost))
+        assert unescape(said) == f"- Kosten: {shown}"
+    said_at = Sentences(CATALOGUE).local("fa", 1_774_000_000, "Asia/Tehran")
+    assert said_at["when"] == "20 مارس 2026، 13:16"
 
 
 def test_a_persian_command_keeps_its_slash_on_the_left() -> None:

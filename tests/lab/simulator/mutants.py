@@ -74,10 +74,7 @@ _GROWS = (
 
 MUTANTS = (
     Mutant(
-        "the fence is not checked",
-        "a lost lease is refused",
-        _lua((_STEPS, _FENCE, "")),
-        since=6,
+        "the fence is not checked", "a lost lease is refused", _lua((_STEPS, _FENCE, "")), since=6
     ),
     Mutant(
         "duplicate updates are not recognised",
@@ -91,9 +88,7 @@ MUTANTS = (
         since=27,
     ),
     Mutant(
-        "wake-ups are acknowledged first",
-        "waiting updates have a wake-up",
-        _bot(broken_bots.hasty),
+        "wake-ups are acknowledged first", "waiting updates have a wake-up", _bot(broken_bots.hasty)
     ),
     Mutant(
         "a wake-up is removed although the holder has lost its own",
@@ -174,11 +169,7 @@ MUTANTS = (
         "no send begins after a clear",
         _acting(
             _lua(
-                (
-                    "erase_person revise",
-                    "if redis.call('DEL', LEASE) == 1 then signal() end\n",
-                    "",
-                ),
+                ("erase_person revise", "if redis.call('DEL', LEASE) == 1 then signal() end\n", ""),
                 ("erase_person revise", "redis.call('HINCRBY', META, 'erasure', 1)\n", ""),
             ),
             "text delete_message",
@@ -203,10 +194,7 @@ MUTANTS = (
         _bot(broken_bots.despairing),
     ),
     Mutant(
-        "giving up sends no notice",
-        "every update is answered",
-        _bot(broken_bots.silent),
-        since=87,
+        "giving up sends no notice", "every update is answered", _bot(broken_bots.silent), since=87
     ),
     Mutant(
         "after an unknown part nothing more is sent",
