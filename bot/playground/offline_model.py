@@ -53,8 +53,7 @@ _MAX_COUNT = 500
 _SEARCH = "search_memory"
 _MAX_READ, _MAX_END = 3_000, 500
 """Characters that are read of a text, and of the end of a longer one, where it may ask."""
-_ARABIC = re.compile("[^پچژگکی]*[أإةىيك][^پچژگکی]*")
-"""A text with letters of Arabic, and none of those that Persian has instead or besides."""
+_ARABIC = re.compile("[^پچژگکی]*[أإةىيك][^پچژگکی]*")  # and none of the letters of Persian alone
 _MAX_OF_A_TIME = 3
 _MAX_KNOWN = 12  # statements that are told if somebody asks what is known
 _MAX_LOOKED_UP = 4  # words that look something up without a question mark

@@ -70,11 +70,10 @@ class PeopleList:
         names = {each.id: each.name for each in await access.list_asking()}
         names |= {each.id: each.name for each in await access.list_admitted()}
         name = f"{names[id_]} ({rest})" if names.get(id_) else rest
-        key, who = await self._decide(id_, pressed.sender.id, lets_in=lets_in)
-        language, by = pressed.sender.language, pressed.sender.id
-        return self.sentences.say(
-            language, key, id=name, by=_named(self.sentences, language, who, by)
-        )
+        language, presser = pressed.sender.language, pressed.sender.id
+        key, decided_by = await self._decide(id_, presser, lets_in=lets_in)
+        who = _named(self.sentences, language, decided_by, presser)
+        return self.sentences.say(language, key, id=name, by=who)
 
     async def content(self, language: str, _: Scope, by: int) -> ListContent:
         """Return the requests, then those who were let in, then those named in the settings."""

@@ -88,8 +88,7 @@ class UsageCommand:
         if amount := self._budget.amount:
             spent = self._budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
-            values = {"spent": spent, "budget": amount, "percent": percent}
-            yield self._text(language, "usage.budget", **values)
+            yield self._text(language, "usage.budget", spent=spent, budget=amount, percent=percent)
         if self._budget.prices and (missing := self._budget.prices.missing(month.sums)):
             yield self._text(language, "usage.no_price", models=", ".join(missing))
         first = datetime.fromtimestamp(now, UTC).replace(day=1).timestamp()
