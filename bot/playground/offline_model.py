@@ -350,8 +350,7 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
 def spoken_in(texts: Sequence[str]) -> str:
     """Return the language of `SAYS` that the first text is in, or the next one that tells it.
 
-    A text of one Latin word counts after the longer ones, because it may be a name. To Arabic it
-    answers in English, as the bot does.
+    A text of one Latin word counts after longer ones: it may be a name. Arabic counts as English.
     """
     if _ARABIC.fullmatch(" ".join(texts[:1])):
         return "en"

@@ -257,14 +257,12 @@ class AccessList:
         ]
         return sorted(listed, key=lambda each: (-each.made_at, each.id))
 
-    async def withdraw_invitation(self, id_: str) -> bool:
-        """End an invitation; return false if it is not open."""
+    async def withdraw_invitation(self, id_: str) -> None:
+        """End an invitation; one that is not open changes nothing."""
         key = self._keys.access("links")
-        if len(id_) != _ID_CHARS:
-            return False
-        found = await self._client.call("HKEYS", key)
-        links = [link for link in found if link.startswith(id_.encode())]
-        return bool(links and await self._client.call("HDEL", key, *links))
+        for link in await self._client.call("HKEYS", key):
+            if link[:_ID_CHARS].decode() == id_:
+                await self._client.call("HDEL", key, link)
 
     def _name(self, id_: int) -> str:
         return self._keys.access(f"name:{id_}")
