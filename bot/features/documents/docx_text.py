@@ -83,10 +83,12 @@ def _fill_merged_cells(table: etree._Element) -> None:
         column = 0
         for cell in row.iterchildren(f"{_W}tc"):
             merged, span = cell.find(_MERGED), cell.find(_SPAN)
-            if merged is not None and merged.get(_VALUE) != "restart":
-                etree.SubElement(cell, f"{_W}t").text = above.get(column)
-            else:
+            if merged is None:
+                above.pop(column, None)
+            elif merged.get(_VALUE) == "restart":
                 above[column] = _text(cell)
+            else:
+                etree.SubElement(cell, f"{_W}t").text = above.get(column)
             column += 1 if span is None else int(span.get(_VALUE, 1))
 
 
