@@ -6,6 +6,7 @@ routers, or the metadata of a cloud machine, which holds its credentials.
 """
 
 import asyncio
+import re
 import socket
 import ssl
 import zlib
@@ -26,6 +27,7 @@ _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
 """A silent name server blocks a thread for half a minute; the loop needs its own for Telegram."""
 _PORTS = {"http": 80, "https": 443}
+_CHARSET = re.compile(r"(?!utf)[a-z0-9_-]{1,30}", re.IGNORECASE)  # UTF is found without a word
 _TYPES = ("application/xhtml+xml", "application/json")  # besides text of any kind
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Ricordo)",
@@ -128,7 +130,10 @@ class PageFetcher:
             mime_type = declared.partition(";")[0].strip().lower()
             if not mime_type.startswith("text/") and mime_type not in _TYPES:
                 raise PageRefused("this is no page of text")
-            return Page(str(url), mime_type, await body_of(response))
+            content, charset = await body_of(response), response.charset_encoding or ""
+            if "html" in mime_type and _CHARSET.fullmatch(charset):
+                content = b'<meta charset="%b">%b' % (charset.encode(), content)
+            return Page(str(url), mime_type, content)
 
 
 def _checked(address: str) -> httpx2.URL:

@@ -81,6 +81,17 @@ async def test_a_page_is_read_without_menu_and_untrusted(site: Site, context: Ag
     assert ARTICLE not in await tool.run(ReadPageArguments(url=site.at("/a")), context)
 
 
+@pytest.mark.parametrize("charset", ["windows-1251", "utf-8"])
+async def test_a_header_tells_the_encoding_of_a_page(
+    site: Site, context: AgentContext, charset: str
+) -> None:
+    """Before the fix, only the page itself did."""
+    page = "<!DOCTYPE html><html><title>Море</title><p>Киты".encode(charset)
+    site.put("/a", page, f"Content-Type: text/html; charset={charset}\r\n")
+    text = await read_page_tool(FETCHER).run(ReadPageArguments(url=site.at("/a")), context)
+    assert text.split()[2:] == ["Море", "Киты"]
+
+
 async def test_a_page_of_very_many_elements_is_read_whole(
     site: Site, context: AgentContext
 ) -> None:
