@@ -50,9 +50,9 @@ def test_words_are_told_by_their_beginnings_and_codes_as_a_whole() -> None:
 
 
 def test_punctuation_and_symbols_separate_words() -> None:
-    assert words_of("Tea, milk—sugar; 3,50 € #now_or @never") == [
-        *("tea", "milk", "sugar", "3", "50", "now", "or", "never")
-    ]
+    """ASCII is cut in another way than other texts."""
+    for said in ("Tea, milk—sugar; 3,50 € #now_or @no", "Tea, milk-sugar; 3,50 $ #now_or @no"):
+        assert " ".join(words_of(said)) == "tea milk sugar 3 50 now or no"
 
 
 def test_marks_stay_in_words_of_indic_scripts() -> None:
