@@ -88,7 +88,7 @@ class ChatInstructions(AIContextBehavior):
         waits = "ZCOUNT", store.keys.scope(conversation).mailbox, update_id, update_id
 
         async def decide(here: ScopeMemory) -> Write | None:
-            if update_id and not await store.client.call(*waits):
+            if wanted.text and update_id and not await store.client.call(*waits):
                 raise LeaseLost(conversation.tag)
             return None if instructions_in(here) == wanted.text else Write(fields=[wanted])
 

@@ -27,7 +27,7 @@ from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
 from tests.memory.clients import full_redis
 from tests.memory.learning.scripted import talk
-from tests.memory.turns import HERE
+from tests.memory.turns import HERE, put
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 from tests.work import longest_stretch, stretch
@@ -236,6 +236,7 @@ async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
     pinned = [fact(f"{text} {n}", is_pinned=True) for n in range(3)]
     facts = [fact(text, changes=n % 2 == 0) for n in range(200)]
     await learn(memory, *pinned, *facts)
+    await put(memory, ASKED.update_id, HERE)
     for words in (f"instructions {'x' * 1_500}", "memory ask"):
         await said(commands, words)
     for language in Catalogue().languages:
