@@ -60,7 +60,7 @@ class Correcting:
             seqs = (await self._resting_on(fact)).get(conversation, ())
             chain = facts_behind(facts, fact)
             if gone is None or gone.chain != chain:  # else it goes on where it was refused
-                gone = _LostWords(conversation, place, chain)
+                gone = await self._lost_words(conversation, place, chain)
             hidden = await self._take_back(gone, facts)
             return replace(hidden, records=chain_of(facts, fact))
 
@@ -95,7 +95,7 @@ class Correcting:
             if edited.text == text:
                 return None
             if gone is None or gone.chain != chain:
-                gone = _LostWords(conversation, place, chain, instead=text)
+                gone = await self._lost_words(conversation, place, chain, text)
             hidden = await self._take_back(gone, facts)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
@@ -183,6 +183,17 @@ class Correcting:
         )
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
+    async def _lost_words(
+        self, conversation: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
+    ) -> "_LostWords":
+        """Return what goes with a fact; any topic of the person's chat may have repeated it."""
+        gone, store, topics = _LostWords(place, chain, instead), self.scopes.store, list[Scope]()
+        if place.is_person:
+            tags = await store.client.call("HKEYS", store.keys.person(conversation.chat_id))
+            topics = [scope for tag in tags if (scope := Scope(tag.decode())).is_private]
+        gone.read_until = dict.fromkeys(topics, 0) | gone.read_until | {conversation: 0}
+        return gone
+
     async def _take_back(self, gone: "_LostWords", facts: ScopeMemory | None = None) -> Revision:
         """Hide the messages with a fact's words in every conversation except the fact's own.
 
@@ -229,9 +240,9 @@ class Correcting:
         )
         exchanges = [
             seq_of(entry)
-            for entries in stored
+            for seq, entries in zip(seqs, stored, strict=True)
             for entry, fields in entries
-            if fields[b"x"] == entries[0][1][b"x"]
+            if seq_of(entries[0][0]) == seq and fields[b"x"] == entries[0][1][b"x"]
         ]
 
         async def decide(here: ScopeMemory) -> Write | None:
@@ -259,9 +270,7 @@ class _LostWords:
     question nor in the text that comes `instead`.
     """
 
-    def __init__(
-        self, asked_in: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
-    ) -> None:
+    def __init__(self, place: Scope, chain: Sequence[Fact], instead: str = "") -> None:
         self.place, self.chain = place, chain
         wordings = wordings_of(chain, time())
         self._sources = [source for each in wordings for source in each.sources]
@@ -271,10 +280,9 @@ class _LostWords:
             f"f{sign * each.id}": content_terms(each.text, self._languages) for each in wordings
         }
         self._stays = content_terms(instead, self._languages)
-        # For each conversation, the sequence up to which nothing needs to be looked at. All is read
-        # where this was asked for, and elsewhere what was said since a source of one of the facts.
-        before = dict.fromkeys(_conversations(*wordings))
-        self.read_until: dict[Scope, int | None] = before | {asked_in: 0}
+        # For each conversation, the sequence up to which nothing needs to be looked at; None for
+        # where a source of one of the facts was said, until it is known which came first.
+        self.read_until: dict[Scope, int | None] = dict.fromkeys(_conversations(*wordings))
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:

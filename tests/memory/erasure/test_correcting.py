@@ -110,6 +110,22 @@ async def test_the_question_of_a_hidden_answer_does_not_seem_to_be_asked_again(
     assert [message.text for message in window] == ["Thanks", "Gladly."]
 
 
+async def test_of_a_message_that_is_gone_no_other_one_is_hidden(memory: Memory) -> None:
+    """It was dropped for lack of space; the fact that it taught is moved to another place."""
+    await talk(memory, "one", "two")
+    await memory.client.call("XTRIM", memory.keys.scope(HERE).log, "MINID", 3)
+    await memory.correcting.hide(HERE, [1, 2])
+    assert (await memory.scopes.read(HERE)).hidden == {}
+
+
+async def test_an_answer_that_repeats_a_deleted_fact_is_hidden_in_any_topic(memory: Memory) -> None:
+    await talk(memory, "my tomcat is called Mephisto")
+    await say(memory, 2, "What shall I buy?", "Fish for Mephisto.", here=TOPIC, used="f1")
+    await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(1),), 1))
+    await memory.correcting.delete_fact(HERE, 1)
+    assert (await memory.scopes.read(TOPIC)).hidden.keys() == {2}
+
+
 async def test_what_is_hidden_for_two_facts_is_recalled_again_after_both(memory: Memory) -> None:
     await talk(memory, "my tomcat is called Mephisto", "my dog is called Faust")
     pets = [Fact(0, f"has a {pet}", (source(at),), 1) for at, pet in ((1, "tomcat"), (3, "dog"))]
