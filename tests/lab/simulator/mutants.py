@@ -287,10 +287,10 @@ MUTANTS = (
         _acting(
             _lua(("sending", "if last and counts_in_history(last) then", "if false then")),
             "text text edit",
-            often="pause late",
+            often="pause repeated",
             alone=True,
         ),
-        since=817_310,
+        since=735,
     ),
     Mutant(
         "a question that is answered again stays in the history",
