@@ -49,7 +49,8 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
         for table in root.iter(f"{_W}tbl"):
             _fill_merged_cells(table)
         for box in reversed([*root.iter(f"{_W}txbxContent")]):
-            next(box.iterancestors(f"{_W}p")).addnext(box)
+            if (paragraph := next(box.iterancestors(f"{_W}p"), None)) is not None:
+                paragraph.addnext(box)
         for element in root.iter("*"):
             if note := notes.pop((element.tag, element.get(_ID)), ""):
                 element.tag, element.text = f"{_W}t", f" [{note}]"

@@ -35,48 +35,41 @@ async def test_headings_slides_and_sheets_are_sections_and_a_row_of_a_table_is_a
     ]
 
 
+run = "<w:r><w:t xml:space='preserve'>{}</w:t></w:r>".format
+field = "<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>".format
+styled = "<w:pPr><w:pStyle w:val='{}'/></w:pPr>".format
+BOX = f"<w:r><w:pict><w:txbxContent><w:p>{run('A box')}</w:p></w:txbxContent></w:pict></w:r>"
+
+
 async def test_a_word_file_says_what_people_see_in_it() -> None:
     """Before the fix, all of this but "is", "a month." and "Signed." was left out."""
-    text = "<w:r><w:t xml:space='preserve'>{}</w:t></w:r>".format
-    box = f"<w:r><w:pict><w:txbxContent><w:p>{text('A box')}</w:p></w:txbxContent></w:pict></w:r>"
-    changed = f"<w:del><w:r><w:delText>800</w:delText></w:r></w:del><w:ins>{text('950')}</w:ins>"
-    field = "<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>".format
-    line = f"{field(text('Rent'))}{text(' is ')}{changed}{text(' a month.')}"
-    block = field(f"<w:p>{text('A field')}</w:p>")
-    titled = f"<w:pPr><w:pStyle w:val='Title'/></w:pPr>{text('The')}<w:r><w:br/></w:r>{text('end')}"
-    content = word_of(f"<w:p>{line}</w:p><w:p>{box}</w:p>{block}<w:p>{titled}</w:p>")
+    changed = f"<w:del><w:r><w:delText>800</w:delText></w:r></w:del><w:ins>{run('950')}</w:ins>"
+    line = f"{field(run('Rent'))}{run(' is ')}{changed}{run(' a month.')}"
+    block = field(f"<w:p>{run('A field')}</w:p>")
+    titled = f"{styled('Title')}{run('The')}<w:r><w:br/></w:r>{run('end')}"
+    content = word_of(f"<w:p>{line}</w:p><w:p>{BOX}</w:p>{block}<w:p>{titled}</w:p>")
     first, last = await read(content, "docx", LIMITS)
     assert first.text == "Acme Ltd\nRent is 950 a month.\nA box\nA field"
     assert last == Section("The end\nSigned. [By whom?]", "The end")
 
 
-async def test_word_headings_may_have_a_style_of_the_author_and_a_text_box() -> None:
+async def test_a_heading_of_a_word_file_may_have_a_style_of_its_author_and_a_text_box() -> None:
     """Before the fix, such a style was no heading, and a heading was cut at its box."""
-    text = "<w:r><w:t>{}</w:t></w:r>".format
-    box = f"<w:r><w:pict><w:txbxContent><w:p>{text('A box')}</w:p></w:txbxContent></w:pict></w:r>"
-    style = "<w:pPr><w:pStyle w:val='{}'/></w:pPr>".format
-    content = word_of(
-        f"<w:p>{style('Mine')}{text('The ')}{box}{text('sea')}</w:p><w:p>{text('Big')}</w:p>"
-    )
-    styles = "".join(
-        f"<w:style w:styleId='{own}'><w:name w:val='{name}'/><w:basedOn w:val='{base}'/></w:style>"
-        for own, name, base in (
-            *(("Mine", "Chapter", "Other"), ("Other", "My style", "H1")),
-            *(("H1", "heading 1", "Loop"), ("Loop", "Base", "H1")),
-        )
-    )
-    xml = f"<w:styles xmlns:w='{WORD}'>{styles}</w:styles>"
-    _, chapter = await read(zipped({"word/styles.xml": xml}, content), "docx", LIMITS)
+    own = f"<w:p>{styled('Mine')}{run('The ')}{BOX}{run('sea')}</w:p><w:p>{run('Big')}</w:p>"
+    style = "<w:style w:styleId='{}'><w:name w:val='{}'/><w:basedOn w:val='{}'/></w:style>".format
+    first, second = style("Mine", "Chapter", "Other"), style("Other", "Mine, too", "H1")
+    loop = style("H1", "heading 1", "Base") + style("Base", "My base", "H1")
+    styles = f"<w:styles xmlns:w='{WORD}'>{first}{second}{loop}</w:styles>"
+    _, chapter = await read(zipped({"word/styles.xml": styles}, word_of(own)), "docx", LIMITS)
     assert chapter == Section("The sea\nA box\nBig\nSigned. [By whom?]", "The sea")
 
 
 async def test_merged_cells_of_a_word_file_are_found_in_fields_to_fill_in() -> None:
-    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
-    field = "<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>".format
-    above, below = cell("<w:vMerge w:val='restart'/>", "Mon"), cell("<w:vMerge/>", "")
-    second = f"<w:tr>{field(below)}{cell('', '10h')}</w:tr>"
-    rows = f"<w:tr>{above}{cell('', '9h')}</w:tr>{field(second)}"
-    (section,) = await read(word_of(f"<w:tbl>{rows}</w:tbl>"), "docx", LIMITS)
+    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p>{}</w:p></w:tc>".format
+    above, below = cell("<w:vMerge w:val='restart'/>", run("Mon")), cell("<w:vMerge/>", "")
+    first, second = f"{above}{cell('', run('9h'))}", f"{field(below)}{cell('', run('10h'))}"
+    table = f"<w:tbl><w:tr>{first}</w:tr>{field(f'<w:tr>{second}</w:tr>')}</w:tbl>"
+    (section,) = await read(word_of(table), "docx", LIMITS)
     assert section.text.splitlines()[1:3] == ["Mon | 9h", "Mon | 10h"]
 
 
