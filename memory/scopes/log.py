@@ -23,6 +23,7 @@ follows the role."""
 
 _REFUSED = "refused"
 """The stored role of a message that the model's server refused; `_UNTRUSTED` may follow it."""
+_USUAL_FIELDS: Final = 8  # fields that every message has; few have more
 
 _shared = lru_cache(maxsize=1_024)(int)
 _name = lru_cache(maxsize=1_024)(bytes.decode)
@@ -33,9 +34,6 @@ _name = lru_cache(maxsize=1_024)(bytes.decode)
 def _read_role(stored: bytes) -> tuple[Role, bool, bool]:
     role: Role = "assistant" if stored.startswith(b"assistant") else "user"
     return role, not stored.endswith(_UNTRUSTED.encode()), stored.startswith(_REFUSED.encode())
-
-
-_USUAL_FIELDS: Final = 8  # fields that every message has; few have more
 
 
 def stored_fields(message: Message) -> dict[str, str]:
@@ -169,6 +167,7 @@ class StreamDelta:
     fingerprint: str = ""  # of the embeddings, "" if there are no vectors
     vectors: Sequence[tuple[int, bytes]] = ()
     vectors_length: int = 0  # as `length`
+    newest: int = 0  # all up to this id was read; the newest entries may have been erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,14 +230,15 @@ async def page_after(
     up_to = ("+", "COUNT", _PAGE_OF_MESSAGES)
     newer_messages = ("XRANGE", keys.log, f"({message}-0", *up_to)
     newer_vectors = ("XRANGE", keys.vectors, f"({vector}-0", *up_to)
-    before, log, vectors, after = await store.client.pipeline(
-        [versions, newer_messages, newer_vectors, versions]
+    before, next_seq, log, vectors, after = await store.client.pipeline(
+        [versions, ("HGET", keys.meta, "next_seq"), newer_messages, newer_vectors, versions]
     )
+    is_last = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
     page = StreamDelta(
         entries=[(seq_of(entry), columns) for entry, columns in log],
         length=UNKNOWN,
         fingerprint=(before[2] or b"").decode(),
         vectors=[(seq_of(entry), columns[b"v"]) for entry, columns in vectors],
+        newest=int(next_seq or 0) if is_last else 0,
     )
-    is_last = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
     return before if before == after else None, page, is_last

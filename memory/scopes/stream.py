@@ -26,6 +26,17 @@ log = structlog.get_logger(__name__)
 
 _ROWS_AT_ONCE = 4_096
 """Vectors that are joined into one array at a time; with 512 dimensions they take 2 MB."""
+_MESSAGE_OVERHEAD_BYTES = 400
+_INDEXED_AT_ONCE = 2_000
+_INDEXED_CHARS_AT_ONCE = 250_000
+"""The numbers of the words of so many messages, and of so many characters, are in memory while
+indexing."""
+_QUARTER_S = 900  # in each zone a day begins with a quarter of an hour
+_MIN_KEPT = 20  # so many newest messages are searched whatever memory they take
+_SHORTENED_SHARE = 2
+"""A conversation that takes too much memory keeps one part of that in so many, so that it may grow
+again."""
+_FRESH = 10  # so many messages may have no vector yet, because embedding follows the replies
 
 
 class EmbeddedStream:
@@ -34,7 +45,7 @@ class EmbeddedStream:
     def __init__(self) -> None:
         self.fingerprint = ""
         self.length = self.vectors_length = UNKNOWN  # of what is stored
-        self.newest = self.count = 0  # the id of the newest entry, and how many were read
+        self.newest = self.count = 0  # all up to this id was read, and how many entries that were
         self.newest_vector = self.vectors_count = 0
         self._waiting: list[tuple[int, bytes]] = []  # vectors to index, by their ids, ascending
         self._vector_bytes = 0  # of each of them
@@ -62,6 +73,7 @@ class EmbeddedStream:
         if delta.length != UNKNOWN:
             self.length, self.vectors_length = delta.length, delta.vectors_length
         self._take([each for each in delta.entries if each[0] > self.newest])
+        self.newest = max(self.newest, delta.newest)
         vectors = [each for each in delta.vectors if each[0] > self.newest_vector]
         if vectors:
             self._waiting.extend(vectors)
@@ -83,19 +95,6 @@ class EmbeddedStream:
     def _take(self, entries: Sequence[tuple[int, Columns]]) -> None:
         """Keep stored entries, and count them and their bytes."""
         raise NotImplementedError
-
-
-_MESSAGE_OVERHEAD_BYTES = 400
-_INDEXED_AT_ONCE = 2_000
-_INDEXED_CHARS_AT_ONCE = 250_000
-"""The numbers of the words of so many messages, and of so many characters, are in memory while
-indexing."""
-_QUARTER_S = 900  # in each zone a day begins with a quarter of an hour
-_MIN_KEPT = 20  # so many newest messages are searched whatever memory they take
-_SHORTENED_SHARE = 2
-"""A conversation that takes too much memory keeps one part of that in so many, so that it may grow
-again."""
-_FRESH = 10  # so many messages may have no vector yet, because embedding follows the replies
 
 
 class MessageStream(EmbeddedStream):

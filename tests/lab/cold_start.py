@@ -20,7 +20,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -56,25 +55,24 @@ class Meanwhile:
             await turn()
             self.turns.append(time.perf_counter() - began)
 
-    @property
-    def figures(self) -> dict[str, object]:
-        """The longest hold of the loop in milliseconds, and the times of turns."""
-        return {
-            "loop_held_ms": round(1000 * max(self.late), 1),
-            "turns": milliseconds(self.turns or [0.0]),
-        }
 
-
-async def observed(turn: Callable[[], Awaitable[None]], work: Awaitable[object]) -> Meanwhile:
-    """Return what happened while the work went on."""
+async def observed(
+    turn: Callable[[], Awaitable[None]], work: Awaitable[dict[str, float]]
+) -> dict[str, object]:
+    """Return figures of some work, the longest hold of the loop, and times of turns meanwhile."""
     meanwhile = Meanwhile()
 
-    async def end() -> None:
-        await work
+    async def end() -> dict[str, float]:
+        figures = await work
         meanwhile.is_over = True
+        return figures
 
-    await asyncio.gather(end(), meanwhile.tick(), meanwhile.talk(turn))
-    return meanwhile
+    figures, *_ = await asyncio.gather(end(), meanwhile.tick(), meanwhile.talk(turn))
+    return {
+        **figures,
+        "loop_held_ms": round(1000 * max(meanwhile.late), 1),
+        "turns": milliseconds(meanwhile.turns or [0.0]),
+    }
 
 
 async def measure(size: int, redis: str) -> dict[str, object]:
@@ -84,32 +82,27 @@ async def measure(size: int, redis: str) -> dict[str, object]:
     long = Conversation(client, tokens, made_up(size))
     for each in (other, long):
         await each.store()
-    memory = long.restarted()
     await other.turn()  # the first one loads what later ones have
     gc.collect()
     gc.freeze()  # what this laboratory made up is not a part of the bot
     this = Running(os.getpid(), 0)
     resident_mb = this.resident_mb
-    alone = await first_search(memory, long)
+    alone = await first_search(long)
     grown = this.resident_mb - resident_mb
-    memory, figures = long.restarted(), {}
-
-    async def start() -> None:
-        figures.update(await first_search(memory, long))
-
-    during = await observed(other.turn, start())
+    during = await observed(other.turn, first_search(long))
     await client.close()
     return {
         "messages": size,
         "alone": alone,
-        "during": figures | during.figures,
+        "during": during,
         "load": os.getloadavg()[0],
         "rss_mb": round(grown, 1),
     }
 
 
-async def first_search(memory: Memory, long: Conversation) -> dict[str, object]:
-    """Read and search a conversation; return seconds and processor seconds."""
+async def first_search(long: Conversation) -> dict[str, float]:
+    """Read and search a conversation after a start; return seconds and processor seconds."""
+    memory = long.restarted()
     began, worked = time.perf_counter(), time.process_time()
     history = await ChatHistory.read(memory.histories, CHAT)
     await found_alone(history, long.labelled.questions[0].text, K)

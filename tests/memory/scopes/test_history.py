@@ -16,6 +16,7 @@ from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import Closing
+from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor, message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
@@ -549,6 +550,15 @@ async def test_what_changed_while_a_warm_history_was_read_is_read_again(
     history = await ChatHistory.read(memory.histories, HERE)
     stored = await ChatHistory.read(memory_of(store).histories, HERE)
     assert texts(history.messages) == texts(stored.messages)
+
+
+async def test_after_an_erasure_of_the_newest_messages_all_is_read_once(memory: Memory) -> None:
+    """Before the fix, the next commit dropped what was read, because its number was higher."""
+    await talk(await history_of(memory), (BOAT, "Nice"), ("Which boat?", "Aurora"))
+    await memory.scopes.revise(await memory.scopes.read(HERE), Revision(messages=[3, 4]))
+    await (await read_outside(memory)).append_user_message("Which boat is it?", 1.7e9)
+    assert memory.scopes.cursor(HERE).message == 5
+    assert len((await read_outside(memory)).messages) == 3
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
