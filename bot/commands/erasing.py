@@ -130,6 +130,7 @@ class ErasingCommands:
         self._sentences = sentences
         memory.jobs.shares_leave.append(self.drop_share)
         forgets = {"forget": self.forget, "delete_message": self.delete_message}
+        erases = {"admin": self.erase_for_operator}
         self.commands = (
             BotCommand(
                 "clear",
@@ -139,13 +140,7 @@ class ErasingCommands:
                 section="data",
             ),
             BotCommand("forget", self.ask_to_forget, buttons=forgets, section="data"),
-            BotCommand(
-                "clear_memory",
-                self.ask_for_operator,
-                "operators",
-                {"admin": self.erase_for_operator},
-                takes=ANYTHING,
-            ),
+            BotCommand("clear_memory", self.ask_for_operator, "operators", erases, takes=ANYTHING),
         )
 
     async def ask_to_clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:

@@ -111,11 +111,10 @@ def _read(file: Path) -> dict[str, str]:
 
 def _literal(value: object, decimal_point: str) -> str:
     """Return a value as Markdown without markup, on one line; money is a `Decimal`."""
-    text = str(value)
     if isinstance(value, float | Decimal):
-        text = f"{value:.4f}" if isinstance(value, Decimal) else f"{round(value, 1):.10g}"
-        text = text.replace(".", decimal_point)
-    return " ".join(text.split()).translate(_NO_MARKUP)
+        digits = f"{value:.4f}" if isinstance(value, Decimal) else f"{round(value, 1):.10g}"
+        value = digits.replace(".", decimal_point)
+    return " ".join(str(value).split()).translate(_NO_MARKUP)
 
 
 def _form(sentence: str, count: object) -> str:

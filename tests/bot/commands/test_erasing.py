@@ -12,9 +12,9 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
-from tests.bot.commands.test_arguments import ANNA, ASKED, HERE
+from tests.bot.commands.test_arguments import ANNA, ASKED
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
-from tests.memory.turns import BOB, GROUP, carry_out, store, take
+from tests.memory.turns import BOB, GROUP, HERE, carry_out, store, take
 from tests.stored import everything_stored
 
 CANARY = "quokka"
