@@ -133,6 +133,9 @@ class Intake:
         except UnreadableUpdate as error:
             log.warning("update unreadable", update=error.update_id)
             update = Ignored(error.update_id or 0, "unreadable")
+        except Exception as error:  # the outer fence, as below
+            log.exception("update failed", update=raw.get("update_id"))
+            raise UpdateRefused from error
         if after_refusal and _is_message(update):
             raise IntakeClosed
         if self._running >= _MAX_CONCURRENT:
@@ -155,6 +158,10 @@ class Intake:
             raise UpdateRefused from error
         finally:
             self._running -= 1
+
+    async def catch_up(self) -> None:
+        """Take what waits here for a message that another process has taken; raise `StoreError`."""
+        await self._albums.check()
 
     async def _take(self, update: Update) -> None:
         match update:
@@ -264,6 +271,12 @@ class Albums:
             self._held.setdefault(key, {})[part.update_id] = part
         if await self.mailbox.has_album(*key):
             await self._release(key, part)
+
+    async def check(self) -> None:
+        """Store the pictures that wait if another process noted their album; raise `StoreError`."""
+        for key, held in [*self._held.items()]:
+            if held and await self.mailbox.has_album(*key):
+                await self._release(key, *[*held.values()][:1])
 
     async def _release(self, key: _Key, message: IncomingMessage) -> None:
         held = self._held.get(key, {})

@@ -1,6 +1,7 @@
 """Intake accepts an update only after it was stored or acted on, and closes under load."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,7 +16,14 @@ from bot.telegram.errors import (
     UpdateRefused,
 )
 from bot.telegram.intake import Albums, Backpressure, Intake, Overloaded
-from bot.telegram.updates import EDIT_MARK, IncomingMessage, StoppedDraft, Stranger, from_bytes
+from bot.telegram.updates import (
+    EDIT_MARK,
+    IncomingMessage,
+    StoppedDraft,
+    Stranger,
+    Update,
+    from_bytes,
+)
 from memory.limits.capacity import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -147,6 +155,19 @@ async def test_pictures_of_our_album_belong_to_it(store: RedisClient, mentions_a
     assert len(await waiting(store, group)) == 4
 
 
+async def test_earlier_pictures_wait_for_a_mention_that_comes_to_another_process(
+    store: RedisClient,
+) -> None:
+    """Before the fix, only the process that took the mention looked for them."""
+    first, second, group = intake_on(store), intake_on(store), Scope.of_chat(-1005)
+    for update_id in (1, 2):
+        await first.accept(album_photo(update_id))
+    await second.accept(album_photo(3, "@Ricordo_bot look"))
+    for _ in range(2):
+        await first.catch_up()
+    assert [entry.update_id for entry in await waiting(store, group)] == [1, 2, 3]
+
+
 async def test_an_album_that_does_not_address_us_is_stored_nowhere(store: RedisClient) -> None:
     """It waits for a few seconds in the process, which does not tell any store of it."""
     intake = intake_on(store)
@@ -187,6 +208,17 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
     intake = intake_on(store, buttons := Buttons())
     await intake.accept({"update_id": 2, "stopped_message_generation": pressed})
     assert buttons.pressed == []
+
+
+async def test_an_update_that_our_reader_cannot_read_is_refused_alone(store: RedisClient) -> None:
+    """Before the fix, any other exception than `UnreadableUpdate` stopped the polling for all."""
+    intake = intake_on(store)
+
+    def read(_: object) -> Update:
+        raise AssertionError
+
+    with pytest.raises(UpdateRefused):
+        await replace(intake, read=read).accept(raw.message("Hello"))
 
 
 async def test_a_press_is_acted_on_at_once_and_other_talk_is_not_stored(store: RedisClient) -> None:
