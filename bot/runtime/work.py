@@ -7,13 +7,13 @@ it is sent once more, and the kind is asked again what to say. A task has a turn
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
 
 from bot.commands.notices import mutes
-from bot.feature import Feature
+from bot.feature import Feature, Work
 from bot.runtime.maintenance import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.telegram.updates import IncomingMessage, to_bytes
@@ -120,8 +120,7 @@ class WorkLoop:
         next_due = self._next_due(item)
         message = None
         if item.sends < _MAX_SENDS:
-            async with asyncio.timeout(self.lease_s * _SAYING):
-                message = await work.message(item)  # also if muted: it may plan what comes next
+            message = await self._message(work, item)  # also if muted: it may plan what comes next
             if message is not None and feature.says_unasked and not item.message_id:
                 person = await self.scopes.read(Scope.of_person(item.person))
                 message = None if mutes(person) else message
@@ -132,9 +131,23 @@ class WorkLoop:
             return
         if isinstance(message, IncomingMessage):
             await self._begin_turn(taken, message, next_due)
-            return
+        else:
+            await self._say(taken, work, message, next_due)
+
+    async def _message(self, work: Work, item: WorkItem) -> Outbox | IncomingMessage | None:
+        async with asyncio.timeout(self.lease_s * _SAYING):
+            return await work.message(item)
+
+    async def _say(self, taken: TakenWork, work: Work, message: Outbox, next_due: float) -> None:
+        """Send it, and close it. If it has lost its topic, it is said in the chat and ends."""
+        item = taken.item
         try:
             delivery = await self._deliver(taken, message)
+            lost = ("topic_gone",) if next_due else ("topic_gone", "topic_closed")
+            if item.topic_id > 0 and delivery.refused in lost:
+                next_due, item = 0, replace(item, topic_id=-item.topic_id)
+                if isinstance(again := await self._message(work, item), Outbox):
+                    delivery = await self._deliver(taken, again)
         except (Parked, TelegramError) as error:
             pause_s = error.pause_s if isinstance(error, Parked) else _PAUSE_S
             log.info("work postponed", reason=type(error).__name__, pause_s=pause_s)
@@ -149,7 +162,7 @@ class WorkLoop:
             log.warning("work in doubt")
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
-        close = partial(self.items.close, taken, 0 if delivery.is_gone else next_due)
+        close = partial(self.items.close, taken, 0 if delivery.refused == "chat_gone" else next_due)
         await self.deliverer.guard(delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 

@@ -31,18 +31,10 @@ import httpx2
 
 from memory.store.errors import distrust
 
-RefusalReason = Literal[
-    "entities",
-    "reply_gone",
-    "topic_gone",
-    "message_gone",
-    "not_copied",
-    "unchanged",
-    "too_long",
-    "too_big",
-    "no_voice",
-    "other",
-]
+Gone = Literal["chat_gone", "topic_gone", "topic_closed", "message_gone", "reply_gone"]
+Unfit = Literal["entities", "not_copied", "unchanged", "too_long", "too_big", "no_voice"]
+RefusalReason = Gone | Unfit | Literal["other"]
+"""What is gone or closed, or why a message cannot be sent or shown there."""
 
 _DEFAULT_WAIT_S, _MAX_WAIT_S = 5.0, 86_400.0
 """For a 429 that does not say how long to wait, such as a proxy's; and the longest wait."""
@@ -55,11 +47,14 @@ _NEVER_SENT = (
     httpx2.UnsupportedProtocol,
 )
 
-# Telegram does not document its descriptions; these fragments were seen. The first match counts.
-_SEEN: dict[RefusalReason, str] = {
+# Telegram does not document its descriptions; these fragments were seen, whatever their case. The
+# first match counts.
+_REASONS: dict[RefusalReason, str] = {
     "entities": r"entity|entities",
     "reply_gone": r"message to (be replied|reply)",
-    "topic_gone": r"thread not found|topic_(deleted|closed|id_invalid)",
+    "chat_gone": r"chat not found|chat was deactivated|peer_id_invalid",
+    "topic_gone": r"thread not found|topic_(deleted|id_invalid)",
+    "topic_closed": r"topic_closed",
     "unchanged": r"not.modified",
     "message_gone": r"message to \w+ not found|message_id_invalid",
     "not_copied": r"can't be copied",
@@ -67,7 +62,6 @@ _SEEN: dict[RefusalReason, str] = {
     "too_big": r"file is too big",
     "no_voice": r"voice_messages_forbidden|(of|send) voice",
 }
-_REASONS = {reason: re.compile(seen, re.IGNORECASE) for reason, seen in _SEEN.items()}
 
 
 class TelegramError(Exception):
@@ -180,7 +174,8 @@ def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
         case 429, _:
             error = FloodWait(_DEFAULT_WAIT_S)
         case 400, _:
-            found = (reason for reason, seen in _REASONS.items() if seen.search(description))
+            seen = description.lower()
+            found = (reason for reason, words in _REASONS.items() if re.search(words, seen))
             error = Refused(next(found, "other"), description)
         case 401 | 404, _:
             error = BadToken("the token is not accepted")

@@ -24,6 +24,7 @@ from bot.telegram.errors import (
     ChatMigrated,
     FloodWait,
     OutcomeUnknown,
+    RefusalReason,
     Refused,
     TelegramError,
     Unreachable,
@@ -106,13 +107,13 @@ class Delivery:
     """How a delivery ended.
 
     `unknown`: Telegram did not answer for a part, and the part was not sent again. `undeliverable`:
-    the person or the chat is gone (`is_gone`), or Telegram will never take the reply.
+    Telegram will never take the reply, because of `refused`.
     """
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
     sent: tuple[int, ...]  # ids of the messages in the chat
     in_doubt: InDoubt
-    is_gone: bool = False
+    refused: RefusalReason | None = None  # "chat_gone" also after a 403
 
 
 @dataclass(slots=True, eq=False)
@@ -169,8 +170,8 @@ class Deliverer:
                 sent_id, to = await self._send(to, part, marking, former, requesting)
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
-                is_gone = isinstance(error, Blocked)
-                return Delivery("undeliverable", sent, InDoubt(to.chat_id), is_gone)
+                refused = error.reason if isinstance(error, Refused) else "chat_gone"
+                return Delivery("undeliverable", sent, InDoubt(to.chat_id), refused)
             except OutcomeUnknown as error:
                 log.warning("delivery unknown", part=number, reason=str(error))
                 outcome, in_doubt = "unknown", InDoubt(to.chat_id)

@@ -180,11 +180,9 @@ class TurnRunner:
         closing = Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
         if not request.uses_memory:
             closing = Closing(outbox.ends_session, uses_memory=False)
-        elif request.last.is_task and delivery.is_gone:
-            # A task ends with its chat, like other due work: nobody would see its answer.
-            id_, _ = due_task(request.last.update_id, time.time())
-            task = WorkItem(request.last.sender.id, "", id=id_)
-            closing = Closing(outbox.ends_session, work=WorkChanges(cancelled=[task]).encode())
+        elif request.last.is_task and delivery.refused in ("chat_gone", "topic_gone"):
+            # A task ends with its chat or topic, like other due work: nobody would see its answer.
+            closing = Closing(outbox.ends_session, work=_ended_task(request).encode())
         if not request.message.text or outbox.is_unread:
             return [], closing
         if outbox.is_refused:
@@ -228,6 +226,15 @@ class TurnRunner:
                 if message.role == "assistant":
                     await self.behaviors.on_new_message(call_context, message)
             await self.behaviors.on_suspend(call_context)
+
+
+def _ended_task(request: Request) -> WorkChanges:
+    """Return what ends a task. If it had a topic, its text is said once more in the chat itself."""
+    last, now = request.last, time.time()
+    (id_, _), said_by = due_task(last.update_id, now), (last.sender.id, last.text)
+    task = WorkItem(*said_by, id=id_, due=now, chat_id=last.chat_id, topic_id=-last.topic_id)
+    task = replace(task, language=request.language, message_id=last.replied_to)
+    return WorkChanges(added=[task]) if last.topic_id else WorkChanges(cancelled=[task])
 
 
 MAX_FAILURES = 3

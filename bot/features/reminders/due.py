@@ -63,17 +63,21 @@ class DueReminders:
         A due reminder does not use up a member's share of a group's answers. The request for it
         did, and a refused reminder would be lost.
         """
-        if item.is_task and item.is_open:
+        has_lost_topic = item.topic_id < 0
+        if item.is_task and item.is_open and not has_lost_topic:
             return message_of(item, self._reminders.now())
-        say, part = self._sentences.say, Part(f"{SIGN}{item.text}")
+        say, text = self._sentences.say, item.text.removeprefix(SIGN)  # a task's turn has added it
+        part, keys = Part(f"{SIGN}{text}"), ["reminders.lost_topic"] * has_lost_topic
         if not item.is_open:
-            part = say(item.language, "reminders.unanswered", text=item.text)[-1]
+            part = say(item.language, "reminders.unanswered", text=text)[-1]
         elif item.sends or self._reminders.now() - item.due > _LATE_S:
+            keys.append("reminders.repeated" if item.sends else "reminders.late")
+        if keys:
             moment = self._sentences.local(item.language, item.due, item.zone)
-            key = "reminders.repeated" if item.sends else "reminders.late"
-            [below] = say(item.language, key, **moment)
+            [below] = say(item.language, *keys, **moment)
             [part] = with_line((part,), below)
-        return Outbox(Destination(item.chat_id, item.topic_id, item.message_id), (part,))
+        to = Destination(item.chat_id, item.topic_id, item.message_id)
+        return Outbox(Destination(item.chat_id) if has_lost_topic else to, (part,))
 
     async def check(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Say nothing if the task was erased since its turn began."""

@@ -15,7 +15,14 @@ from bot.features.reminders.due import DueReminders
 from bot.reply.parts import Part
 from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Destination
-from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Refused, TelegramError
+from bot.telegram.errors import (
+    Blocked,
+    FloodWait,
+    OutcomeUnknown,
+    RefusalReason,
+    Refused,
+    TelegramError,
+)
 from bot.telegram.updates import from_bytes
 from bot.turn.deliver import Deliverer
 from bot.turn.observers import Event, PartSent
@@ -33,6 +40,8 @@ from tests.quiet_chat import QuietChat, no_export
 TEXT = "⏰ Call Ben"
 [_NOTE] = SENTENCES.say("en", "reminders.repeated")
 DOUBTED = f"{TEXT}\n\n{_NOTE.text}"
+[_LOST] = SENTENCES.say("en", "reminders.lost_topic")
+LAST = f"{TEXT}\n\n{_LOST.text}"
 
 
 @dataclass
@@ -234,7 +243,7 @@ async def test_what_was_cleared_or_cancelled_while_it_was_sent_is_deleted(memory
 
 async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
     """A flood: later. Blocked: erased, also if it would repeat. Refused: at its next time."""
-    chat = ScriptedChat([FloodWait(3), None, Blocked(), Refused("topic_gone"), FloodWait(600)])
+    chat = ScriptedChat([FloodWait(3), None, Blocked(), Refused("other"), FloodWait(600)])
     for number, (rule, left) in enumerate([("", 0), ("0 9 * * *", 0), ("0 9 * * *", 1), ("", 1)]):
         one = replace(reminder(str(number), due=time.time() - 1), rule=rule)
         await store(memory, one, update_id=number + 1)
@@ -248,6 +257,22 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
     await let_the_lease_end(memory, waiting.id)
     await work(worker(memory, chat))
     assert chat.texts[1:] == ["⏰ 3"]
+
+
+@pytest.mark.parametrize("rule", ["", "0 9 * * *"])
+@pytest.mark.parametrize("reason", ["topic_gone", "topic_closed", "chat_gone"])
+async def test_what_has_lost_its_topic_is_said_in_the_chat_once_and_nothing_outlives_its_chat(
+    memory: Memory, rule: str, reason: RefusalReason
+) -> None:
+    """Before the fix, one that repeats came again for ever, and one in a closed topic was lost."""
+    one = replace(reminder(due=time.time() - 1), rule=rule, topic_id=5, message_id=11)
+    await store(memory, one)
+    chat = ScriptedChat([Refused(reason)])
+    await work(worker(memory, chat))
+    waits, is_said = rule and reason == "topic_closed", reason != "chat_gone"
+    said = [] if waits or not is_said else [(Destination(7), LAST)]
+    assert [(to, part.text) for to, part in chat.sent] == said
+    assert len(await memory.work.list_open(HERE)) == bool(waits)
 
 
 async def test_without_telegrams_answer_it_is_sent_once_more_and_says_so(memory: Memory) -> None:

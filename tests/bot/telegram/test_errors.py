@@ -116,10 +116,12 @@ async def test_a_moved_group_names_its_new_id(chat: TelegramChat, api: ScriptedA
         ("ENTITY_BOUNDS_INVALID", "entities"),
         ("message to be replied not found", "reply_gone"),
         ("message thread not found", "topic_gone"),
-        ("TOPIC_CLOSED", "topic_gone"),
+        ("TOPIC_CLOSED", "topic_closed"),
+        ("chat not found", "chat_gone"),
+        ("PEER_ID_INVALID", "chat_gone"),
         ("message to edit not found", "message_gone"),
         ("message is too long", "too_long"),
-        ("chat not found", "other"),
+        ("not enough rights", "other"),
     ],
 )
 async def test_a_refusal_names_its_reason(

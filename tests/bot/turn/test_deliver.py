@@ -207,7 +207,11 @@ PLAIN = ["$$x^2$$", "one", "two", "three"]
         ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), InDoubt(CHAT, 101))),
         ([Refused("other")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
         ([BadToken("404")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
-        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), InDoubt(CHAT), is_gone=True)),
+        (
+            [Blocked()] * 2,
+            PLAIN[:2],
+            Delivery("undeliverable", (), InDoubt(CHAT), refused="chat_gone"),
+        ),
         (
             [OutcomeUnknown("?")],
             ["$$x^2$$", "three"],
@@ -258,8 +262,9 @@ UNKNOWN = Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
 @pytest.mark.parametrize(
     ("answer", "delivery"),
     [
-        (Blocked(), replace(REFUSED, is_gone=True)),
-        *((Refused(reason), REFUSED) for reason in ("topic_gone", "entities")),
+        (Blocked(), replace(REFUSED, refused="chat_gone")),
+        (Refused("topic_gone"), replace(REFUSED, refused="topic_gone")),
+        (Refused("entities"), replace(REFUSED, refused="entities")),
         (OutcomeUnknown(), UNKNOWN),
     ],
 )
