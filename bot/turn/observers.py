@@ -23,6 +23,8 @@ from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.store.keys import Scope
 
+log = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class BotServing:
@@ -170,11 +172,17 @@ def observed(
 
 
 def all_of(observers: Sequence[Observer]) -> Observer:
-    """Return one observer that tells all of them in their order, also those added later."""
+    """Return one observer that tells all of them in their order, also those added later.
+
+    It raises nothing. An observer of an operator that fails must end no turn and no polling.
+    """
 
     def observe(event: Event) -> None:
         for each in observers:
-            each(event)
+            try:
+                each(event)
+            except Exception:  # the outer fence
+                log.exception("observer failed", step=type(event).__name__)
 
     return observe
 

@@ -18,7 +18,16 @@ from bot.telegram.errors import FloodWait
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer, Parked
-from bot.turn.observers import Answered, Event, Observer, PartSent, StepBegan, TurnBegan, TurnEnded
+from bot.turn.observers import (
+    Answered,
+    Event,
+    Observer,
+    PartSent,
+    StepBegan,
+    TurnBegan,
+    TurnEnded,
+    all_of,
+)
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
@@ -752,3 +761,14 @@ async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_the_model
     await rig.work()
     assert chat.texts == [BEFORE]
     assert not step.begun.is_set()
+
+
+def test_an_observer_that_fails_ends_no_turn_and_the_others_hear_of_the_step() -> None:
+    """Before the fix, one that failed at each `UpdateArrived` stopped the polling for everybody."""
+    heard: list[Event] = []
+
+    def fail(_: Event) -> None:
+        raise ValueError
+
+    all_of([fail, heard.append])(Answered(1.0))
+    assert heard == [Answered(1.0)]
