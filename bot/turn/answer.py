@@ -27,7 +27,7 @@ from bot.reply.render import render, rendered
 from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
-from bot.telegram.errors import Refused, TelegramError
+from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, Unreachable
 from bot.telegram.updates import MEDIA, IncomingMessage, MediaKind, SentFile
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
@@ -56,6 +56,7 @@ class Draft(Protocol):
 DraftOf = Callable[[Request], Draft | None]
 """Returns the draft of a turn, None where there is none."""
 
+_DOWNLOAD_AGAIN_S = 1.0  # after a failed connection, or without an answer
 _TYPING_EVERY_S = 4.5  # Telegram shows it for five seconds
 
 
@@ -225,6 +226,9 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
     if file.nbytes > max_bytes:
         raise NotRead("too_big")
     try:
+        with suppress(OutcomeUnknown, Unreachable):  # once more: it changes nothing
+            return await chat.download(file.file_id, max_bytes)
+        await asyncio.sleep(_DOWNLOAD_AGAIN_S)
         return await chat.download(file.file_id, max_bytes)
     except Refused as refusal:
         raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal

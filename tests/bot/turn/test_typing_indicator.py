@@ -1,11 +1,13 @@
-"""Typing is shown during the slow steps of a turn, which share one deadline."""
+"""Slow steps of a turn share one deadline, show typing, and try a download twice."""
 
 import asyncio
 
 import pytest
 
 from bot.telegram.chat import Destination
-from bot.turn.answer import TypingIndicator
+from bot.telegram.errors import OutcomeUnknown, TelegramError, Unreachable
+from bot.telegram.updates import SentFile
+from bot.turn.answer import TypingIndicator, download
 from tests.bot.turn.test_follow_ups import request_of
 from tests.lab.simulator.loop import VirtualLoop
 from tests.quiet_chat import QuietChat
@@ -42,3 +44,29 @@ def test_typing_is_shown_again_before_telegram_ends_it_after_five_seconds() -> N
     chat, asked = TypingChat(), request_of("Hello")
     VirtualLoop.play(answer())
     assert chat.typed == [(asked.to, at) for at in (0, 4.5, 9, 13.5)]
+
+
+class FailingDownloads(QuietChat):
+    """Fails with these errors, then gives a file."""
+
+    def __init__(self, *errors: TelegramError) -> None:
+        super().__init__()
+        self.errors = [*errors]
+
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        del file_id, max_bytes
+        if self.errors:
+            raise self.errors.pop()
+        return b"file"
+
+
+def test_a_download_that_fails_on_its_way_is_tried_once_more() -> None:
+    """Before the fix, a connection that failed once cost the person another upload."""
+
+    async def fetch(*errors: TelegramError) -> bytes:
+        return await download(FailingDownloads(*errors), SentFile("f", "a.txt", "", 4), 10)
+
+    assert VirtualLoop.play(fetch(Unreachable())) == b"file"
+    assert VirtualLoop.play(fetch(OutcomeUnknown())) == b"file"
+    with pytest.raises(Unreachable):
+        VirtualLoop.play(fetch(Unreachable(), Unreachable()))
