@@ -115,9 +115,13 @@ class Place:
         return [kind for marker, kind in self.said.items() if not self.answered[marker]]
 
     def reminders_missing(self, until: float) -> list[str]:
-        """Return the kinds of what was due until then and did not come."""
-        missing = [name for name, at in self.due.items() if at < until and not self.came[name]]
-        return [self.said[f"m{name[1:]}"] for name in missing]
+        """Return the kinds of what was due until then and did not come.
+
+        A wish that got no answer but an apology was not set.
+        """
+        due = [name for name, at in self.due.items() if at < until and not self.came[name]]
+        wishes = [f"m{name[1:]}" for name in due]
+        return [self.said[wish] for wish in wishes if self.answered[wish]]
 
     def disorder(self) -> int:
         """Return how many answers came after that to a later message."""

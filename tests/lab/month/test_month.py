@@ -41,6 +41,14 @@ def test_answers_out_of_order_are_counted() -> None:
     assert (place.disorder(), place.missing()) == (1, [])
 
 
+def test_a_reminder_is_missing_only_if_the_bot_has_answered_the_wish() -> None:
+    place = Place(0)
+    place.due["r1"], place.said["m1"] = 0.0, "reminder"
+    assert place.reminders_missing(until=1.0) == []
+    place.answered["m1"] = 1
+    assert place.reminders_missing(until=1.0) == ["reminder"]
+
+
 @pytest.mark.trial
 @pytest.mark.usefixtures("launcher")
 @pytest.mark.timeout(600)
