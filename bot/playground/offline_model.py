@@ -53,7 +53,7 @@ _MAX_COUNT = 500
 _SEARCH = "search_memory"
 _MAX_READ, _MAX_END = 3_000, 500
 """Characters that are read of a text, and of the end of a longer one, where it may ask."""
-_ARABIC = re.compile("[^پچژگکی]*[أإةىيك][^پچژگکی]*")  # and none of the letters of Persian alone
+_ARABIC, _PERSIAN = frozenset("أإةىيك"), frozenset("پچژگکی")  # letters of one of them alone
 _MAX_OF_A_TIME = 3
 _MAX_KNOWN = 12  # statements that are told if somebody asks what is known
 _MAX_LOOKED_UP = 4  # words that look something up without a question mark
@@ -352,7 +352,8 @@ def spoken_in(texts: Sequence[str]) -> str:
 
     A text of one Latin word counts after longer ones: it may be a name. Arabic counts as English.
     """
-    if _ARABIC.fullmatch(" ".join(texts[:1])):
+    letters = {*"".join(texts[:1])}
+    if letters & _ARABIC and not letters & _PERSIAN:
         return "en"
     votes = [
         Counter(

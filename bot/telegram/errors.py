@@ -47,9 +47,8 @@ _NEVER_SENT = (
     httpx2.UnsupportedProtocol,
 )
 
-# Telegram does not document its descriptions; these fragments were seen, whatever their case. The
-# first match counts.
-_REASONS: dict[RefusalReason, str] = {
+# Telegram does not document its descriptions; these fragments were seen. The first match counts.
+_SEEN: dict[RefusalReason, str] = {
     "entities": r"entity|entities",
     "reply_gone": r"message to (be replied|reply)",
     "chat_gone": r"chat not found|chat was deactivated|peer_id_invalid",
@@ -62,6 +61,7 @@ _REASONS: dict[RefusalReason, str] = {
     "too_big": r"file is too big",
     "no_voice": r"voice_messages_forbidden|(of|send) voice",
 }
+_REASONS = {reason: re.compile(seen, re.IGNORECASE) for reason, seen in _SEEN.items()}
 
 
 class TelegramError(Exception):
@@ -174,8 +174,7 @@ def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
         case 429, _:
             error = FloodWait(_DEFAULT_WAIT_S)
         case 400, _:
-            seen = description.lower()
-            found = (reason for reason, words in _REASONS.items() if re.search(words, seen))
+            found = (reason for reason, seen in _REASONS.items() if seen.search(description))
             error = Refused(next(found, "other"), description)
         case 401 | 404, _:
             error = BadToken("the token is not accepted")

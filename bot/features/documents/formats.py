@@ -41,9 +41,11 @@ _MAX_HEADING_CHARS = 80
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SIGN_IN_A_WORD = r"[^\W\d_][^\x00-\x7f\w’–—…·\xad«»“”][^\W\d_]|"
 _LEGACY = {
-    "cp1252": r"[^\W\d_A-Za-z]{3}|[ÐÝÞðýþ]|[¹³]\w|£[A-Za-z]",
-    "cp1254": r"[^\W\d_A-Za-zÇĞİÖŞÜçğıöşüÂÎÛâîû]",
-    "cp1251": r"[^\W\d_A-Za-zЀ-ӿ]|[а-џ][Ѐ-Я]|[A-Za-z][Ѐ-ӿ]|[Ѐ-ӿ][A-Za-z]|\A[^Ѐ-Я]+\Z",
+    "cp1252": re.compile(_SIGN_IN_A_WORD + r"[^\W\d_A-Za-z]{3}|[ÐÝÞðýþ]|[¹³]\w|£[A-Za-z]"),
+    "cp1254": re.compile(_SIGN_IN_A_WORD + r"[^\W\d_A-Za-zÇĞİÖŞÜçğıöşüÂÎÛâîû]"),
+    "cp1251": re.compile(
+        _SIGN_IN_A_WORD + r"[^\W\d_A-Za-zЀ-ӿ]|[а-џ][Ѐ-Я]|[A-Za-z][Ѐ-ӿ]|[Ѐ-ӿ][A-Za-z]|\A[^Ѐ-Я]+\Z"
+    ),
 }
 """How Windows saves text of Western Europe, Turkish, and Russian, each with what such a text never
 has. Any other encoding is refused: wrong letters are worse than none."""
@@ -139,7 +141,7 @@ def _legacy(content: bytes, at: int) -> str:
     sample = content[max(0, at - _SAMPLE_BYTES) : at + _SAMPLE_BYTES]
     for encoding, never in _LEGACY.items():
         with suppress(UnicodeDecodeError):
-            if not re.search(_SIGN_IN_A_WORD + never, sample.decode(encoding)):
+            if not never.search(sample.decode(encoding)):
                 return content.decode(encoding)
     raise NotRead("letters")
 
