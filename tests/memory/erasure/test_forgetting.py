@@ -221,8 +221,9 @@ async def test_an_interrupted_forgetting_is_finished_and_not_cancelled(memory: M
 
 
 async def expire(memory: Memory) -> None:
-    """Let a conversation expire, but not its person's scope."""
-    await memory.client.call("DEL", *memory.keys.scope(HERE))
+    """Let a conversation expire, but not its person's scope. Work items do not expire."""
+    names = memory.keys.scope(HERE)
+    await memory.client.call("DEL", *{*names} - {names.work})
 
 
 async def begin_anew_and_clear(memory: Memory) -> None:

@@ -91,6 +91,7 @@ local function wipe(last_update, kept, gone)
   else
     messages, vectors = redis.call('XLEN', LOG), redis.call('XLEN', VEC)
     redis.call('UNLINK', LOG, VEC, WORK)
+    redis.call('HSETNX', META, 'generation', whole(now_ms())) -- so that facts from before an expiry go, too
     redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
   end
   local records = redis.call('XLEN', RECORDS)
@@ -102,7 +103,6 @@ local function wipe(last_update, kept, gone)
   if redis.call('DEL', LEASE) == 1 then signal() end
   redis.call('DEL', TURN)
   local waiting = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
-  redis.call('HSETNX', META, 'generation', whole(now_ms())) -- so that facts from before an expiry go, too
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
   expiry = nil
