@@ -191,7 +191,9 @@ class Correcting:
         if place.is_person:
             tags = await store.client.call("HKEYS", store.keys.person(conversation.chat_id))
             topics = [scope for tag in tags if (scope := Scope(tag.decode())).is_private]
-        gone.read_until = dict.fromkeys(topics, 0) | gone.read_until | {conversation: 0}
+        resting = await self._resting_on(*gone.wordings)
+        said_since = {scope: max(0, min(seqs) - 1) for scope, seqs in resting.items()}
+        gone.read_until = dict.fromkeys(topics, 0) | said_since | {conversation: 0}
         return gone
 
     async def _take_back(self, gone: "_LostWords", facts: ScopeMemory | None = None) -> Revision:
@@ -213,20 +215,20 @@ class Correcting:
             await WorkItems(store).drop_unasked(conversation, seqs)
         return here
 
-    async def _resting_on(self, *facts: Fact) -> dict[Scope, list[int]]:
+    async def _resting_on(self, *facts: Fact | Wording) -> dict[Scope, list[int]]:
         """Return by conversation the sequences of the messages that facts rest on.
 
         If the conversation has expired since, it is the negative one, that of no message.
         """
+        sources = {source for fact in facts for source in fact.sources}
         found: dict[Scope, list[int]] = {}
-        for scope in _conversations(*facts):
+        for scope in {Scope(source.tag) for source in sources}:
             [generation] = await self.scopes.store.read_meta(scope, "generation")
-            found[scope] = [
-                source.seq if source.is_of(scope.tag, int(generation or 0)) else -source.seq
-                for fact in facts
-                for source in fact.sources
-                if source.tag == scope.tag
-            ]
+            found[scope] = sorted(
+                each.seq if each.is_of(scope.tag, int(generation or 0)) else -each.seq
+                for each in sources
+                if each.tag == scope.tag
+            )
         return found
 
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
@@ -272,17 +274,15 @@ class _LostWords:
 
     def __init__(self, place: Scope, chain: Sequence[Fact], instead: str = "") -> None:
         self.place, self.chain = place, chain
-        wordings = wordings_of(chain, time())
-        self._sources = [source for each in wordings for source in each.sources]
+        self.wordings = wordings = wordings_of(chain, time())
         self._languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
         sign = -1 if place.is_private else 1  # as `place_of` reads it
         self._terms = {
             f"f{sign * each.id}": content_terms(each.text, self._languages) for each in wordings
         }
         self._stays = content_terms(instead, self._languages)
-        # For each conversation, the sequence up to which nothing needs to be looked at; None for
-        # where a source of one of the facts was said, until it is known which came first.
-        self.read_until: dict[Scope, int | None] = dict.fromkeys(_conversations(*wordings))
+        # For each conversation, the sequence up to which nothing needs to be looked at.
+        self.read_until: dict[Scope, int] = {}
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
@@ -293,10 +293,6 @@ class _LostWords:
         sources = here.seqs_of(self.chain[0].sources)
         log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])
         question, exchanges, seq = "", set[int](), self.read_until[here.scope]
-        if seq is None:
-            known = [each for each in self._sources if each.tag == here.scope.tag]
-            own = here.seqs_of(known)
-            seq = min(own) - 1 if len(own) == len(known) else 0
         async for entry, fields in stream_entries(store.client, log, f"({seq}-0"):
             message = message_of(seq := seq_of(entry), fields)
             if seq in sources:
@@ -341,10 +337,6 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
         for fact in former
     ]
     return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])
-
-
-def _conversations(*facts: Fact | Wording) -> list[Scope]:
-    return [*dict.fromkeys(Scope(source.tag) for fact in facts for source in fact.sources)]
 
 
 def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:
