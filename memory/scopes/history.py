@@ -26,6 +26,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
+_HIDDEN = "[removed from memory]"
 _RELATED_SHARE, _MIN_RELATED = 4, 2
 _MAX_INDEXED_INLINE_BYTES = 16_000
 _MAX_SEARCHED_INLINE = 20_000
@@ -124,14 +125,20 @@ class ChatHistory:
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the session, without refused and hidden messages.
 
-        The question of a hidden answer is left out, too. Else it would seem to be asked once more.
+        An answer that is hidden, but not its question, leaves a sign: else its question would seem
+        to be asked once more.
         """
         messages = self._stream.messages
         first = bisect_right(messages, self._stream.session, key=lambda message: message.seq)
         tail = messages[max(first, len(messages) - self._parts.tail) :]
-        answered = {m.exchange for m in tail if m.role == "assistant" and m.seq in self.hidden}
-        shown = (m for m in tail if m.seq not in self.hidden and m.exchange not in answered)
-        return selector.select([m for m in shown if not m.is_refused])
+        shown = [m for m in tail if not m.is_refused and m.seq not in self.hidden]
+        asked = {message.exchange for message in shown if message.role == "user"}
+        shown += (
+            replace(m, text=_HIDDEN, tokens=self._parts.tokens.count(_HIDDEN))
+            for m in tail
+            if m.seq in self.hidden and m.role == "assistant" and m.exchange in asked
+        )
+        return selector.select(sorted(shown, key=lambda message: message.seq))
 
     async def search(
         self,

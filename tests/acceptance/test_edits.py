@@ -58,7 +58,9 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     assert dialogue(rig) == [
         "Who built Venice?",
         "The Venetians.",
-        "Tell me about dogs\n\nThank you",
+        "Tell me about dogs",
+        "[removed from memory]",
+        "Thank you",
         replies(chat)[2],
         "Goodbye",
     ]

@@ -107,7 +107,8 @@ async def test_the_question_of_a_hidden_answer_does_not_seem_to_be_asked_again(
     await memory.correcting.delete_fact(HERE, 1)
     history = await ChatHistory.read(memory.histories, HERE)
     window = history.select_messages(MessageWindowMessageSelector(9))
-    assert [message.text for message in window] == ["Thanks", "Gladly."]
+    said = ["What shall I buy?", "[removed from memory]", "Thanks", "Gladly."]
+    assert [message.text for message in window] == said
 
 
 async def test_of_a_message_that_is_gone_no_other_one_is_hidden(memory: Memory) -> None:
