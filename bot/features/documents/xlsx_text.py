@@ -7,6 +7,7 @@ import io
 import sys
 import zipfile
 from datetime import datetime, time
+from typing import Any
 
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type] # openpyxl can do without it
 from openpyxl import load_workbook  # noqa: E402
@@ -23,11 +24,11 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     for sheet in book.worksheets:
         sections.begin(f"sheet {sheet.title}")
         sheet.reset_dimensions()  # what a sheet says about its size counts for nothing
-        for row in sheet.iter_rows(values_only=True):
+        for row in sheet.iter_rows():
             left -= len(row) + 1
             if left < 0:
                 raise NotRead("too_long")
-            sections.add_row(_shown(value) for value in row)
+            sections.add_row(_shown(cell) for cell in row)
 
 
 def _readable(content: bytes, memory_mb: int) -> io.BytesIO:
@@ -42,9 +43,12 @@ def _readable(content: bytes, memory_mb: int) -> io.BytesIO:
     return written
 
 
-def _shown(value: object) -> str:
+def _shown(cell: Any) -> str:
+    value = cell.value
     if value is None:
         return ""
+    if cell.data_type == "n" and cell.number_format.endswith("%"):
+        return f"{100 * value:.15g}%"
     if isinstance(value, float):  # with as many digits as Excel shows
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
     if isinstance(value, datetime):

@@ -60,6 +60,7 @@ def sheets() -> bytes:
     sheet.title = "Animals"
     for row in (["Animal", "Tonnes"], [], ["Blue whale", 190.0], [None, True, 1.5]):
         sheet.append(row)
+    sheet["C4"].number_format = "0.0%"
     return _saved(book.save)
 
 

@@ -31,7 +31,7 @@ async def test_headings_slides_and_sheets_are_sections_and_a_row_of_a_table_is_a
         Section("Whales\nThey sing.\nBlue whale | 190\nBreathe.", "slide 2: Whales"),
     ]
     assert await read(sheets(), "xlsx", LIMITS) == [
-        Section("Animal | Tonnes\nBlue whale | 190\n| True | 1.5", "sheet Animals")
+        Section("Animal | Tonnes\nBlue whale | 190\n| True | 150%", "sheet Animals")
     ]
 
 
