@@ -18,7 +18,6 @@ from pypdf.generic import NameObject, TextStringObject
 from bot.parsing.answers import NotRead, answer
 
 _BROKEN = (AttributeError, KeyError, TypeError, ValueError, PyPdfError)
-_MAX_PARENTS = 20  # of a field in a form
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
@@ -59,18 +58,9 @@ def _filled_in(page: PageObject) -> Iterator[str]:
                 if note["/Subtype"] in ("/FreeText", "/Text"):
                     yield str(note.get("/Contents", "")).strip()
                 elif note["/Subtype"] == "/Widget":
-                    value = ", ".join(_values(_of_field(note, "/V")))
-                    yield value and f"{_of_field(note, '/TU', '/T')}: {value}"
-
-
-def _of_field(field: Any, *names: str) -> Any:
-    """Return the first of these that a field has, or that it inherits."""
-    for _ in range(_MAX_PARENTS):
-        for name in names:
-            if name in field:
-                return field[name]
-        field = field["/Parent"].get_object()
-    raise ValueError(names)
+                    value = ", ".join(_values(note.get_inherited("/V")))
+                    name = note.get_inherited("/TU") or note.get_inherited("/T")
+                    yield value and f"{name}: {value}"
 
 
 def _values(given: Any) -> Iterator[str]:
