@@ -39,18 +39,13 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 def _linked(archive: zipfile.ZipFile, part: str) -> dict[str | None, str]:
     """Return the names of the parts that a part refers to, by what it calls them."""
     folder, name = posixpath.split(part)
-    links = f"{folder}/_rels/{name}.rels"
-    if links not in archive.namelist():
-        return {}
-    return {
-        link.get("Id"): posixpath.normpath(posixpath.join(folder, link.get("Target", ""))).strip(
-            "/"
-        )
-        for link in xml_of(archive.read(links))
-    }
+    links = xml_of(archive.read(f"{folder}/_rels/{name}.rels"))
+    paths = ((link.get("Id"), posixpath.join(folder, link.get("Target", ""))) for link in links)
+    return {id_: posixpath.normpath(path).strip("/") for id_, path in paths}
 
 
 def _placeholders(slide: etree._Element, *kinds: str) -> list[etree._Element]:
+    """Return the shapes of a slide that have such a role."""
     marks = (each for each in slide.iter(f"{_P}ph") if each.get("type") in kinds)
     return [shape for mark in marks for shape in mark.iterancestors(f"{_P}sp")]
 
