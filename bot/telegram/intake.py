@@ -193,6 +193,11 @@ class Intake:
         """
         conversation = Scope.of_chat(message.chat_id, message.topic_id)
         tag = conversation.tag
+        try:
+            packed = to_bytes(replace(message, trace=trace_of_update.get()()))
+        except TypeError:  # the size of a file may be a number that JSON does not know
+            log.warning("update unreadable", update=message.update_id)
+            return Outcome.DROPPED
         if message.kind == "edit":
             edited = partial(edited_entry, message)
             if await self.mailbox.edit(conversation, message.update_id, edited):
@@ -201,7 +206,6 @@ class Intake:
         # Nothing from before a new session belongs into the turn that begins it.
         is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
-        packed = to_bytes(replace(message, trace=trace_of_update.get()()))
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
         try:
             outcome = await self.mailbox.put(conversation, entry)

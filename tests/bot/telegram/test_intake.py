@@ -210,6 +210,16 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
     assert buttons.pressed == []
 
 
+@pytest.mark.parametrize("odd", [{"file_size": 10**300}, {"mime_type": [[{1: 1}] * 9]}])
+async def test_an_update_that_cannot_be_stored_is_skipped(
+    store: RedisClient, odd: dict[str, object]
+) -> None:
+    """Before the fix it was refused again and again, and its chat waited behind it for a day."""
+    voice = {**raw.FILE, "duration": 3, **odd}
+    await intake_on(store).accept(raw.message(None, voice=voice))
+    assert await waiting(store) == []
+
+
 async def test_an_update_that_our_reader_cannot_read_is_refused_alone(store: RedisClient) -> None:
     """Before the fix, any other exception than `UnreadableUpdate` stopped the polling for all."""
     intake = intake_on(store)
