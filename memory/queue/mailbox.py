@@ -245,6 +245,8 @@ class Mailbox:
     async def move(self, old: Scope, new: Scope) -> None:
         """Let a new chat use the storage of an old one. Nothing is copied; safe to repeat."""
         old = await self.resolve(old)
+        if old == new:  # an alias of itself would be followed for ever
+            return
         members = await self._store.run("move", new, {"storage": old.tag})
         self._moved[new] = old
         for member in members:

@@ -353,6 +353,20 @@ async def test_an_update_that_takes_too_long_stays_with_telegram(
     assert len(buttons.pressed) == 1
 
 
+async def test_a_group_that_moved_to_itself_or_back_stays_where_it_is(store: RedisClient) -> None:
+    """Before the fix, each later message there was refused for ever."""
+    for number, (old, new) in enumerate([(-5, -5), (-6, -1006), (-1006, -6)]):
+        here = {"id": old, "type": "group", "title": "Club"}
+        update = raw.message(None, migrate_to_chat_id=new, chat=here)
+        await intake_on(store).accept({**update, "update_id": number})
+    for number, chat in enumerate([-5, -6, -1006], 10):
+        here = {"id": chat, "type": "group", "title": "Club"}
+        update = raw.message("@Ricordo_bot hi", chat=here)
+        await intake_on(store).accept({**update, "update_id": number})
+    found = [await waiting(store, Scope.of_chat(chat)) for chat in (-5, -6)]
+    assert [[each.update_id for each in entries] for entries in found] == [[10], [11, 12]]
+
+
 async def test_messages_to_a_migrated_group_go_to_its_old_mailbox(store: RedisClient) -> None:
     intake = intake_on(store)
     await intake.accept(raw.message(migrate_to_chat_id=-1009, chat={"id": -5, "type": "group"}))
