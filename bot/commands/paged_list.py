@@ -99,7 +99,7 @@ class ListSource(Protocol):
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not act on the entry."""
 
-    async def act(self, conversation: Scope, action: str, code: str, by: int) -> ListChange:
+    async def act(self, pressed: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
         """Do what a button says, after `check`; raise `NotConfirmed` for an unknown action."""
 
 
@@ -141,7 +141,7 @@ class PagedList:
         await self._source.check(pressed, conversation, code)
         if action == ASK:
             return (await self._question(page, code),)
-        change = await self._source.act(conversation, action, code, page.sender.id)
+        change = await self._source.act(pressed, conversation, action, code)
         return (await self._shown(page, change),)
 
     async def _shown(self, page: _Page, change: ListChange | None = None) -> Part:

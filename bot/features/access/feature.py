@@ -123,9 +123,9 @@ class PeopleList:
         if not _ID.fullmatch(code) or self.strangers.admission.is_named(int(code)):
             raise NotConfirmed("unknown")
 
-    async def act(self, _: Scope, action: str, code: str, by: int) -> ListChange:
+    async def act(self, pressed: ButtonPress, _: Scope, action: str, code: str) -> ListChange:
         """Let in, refuse or remove."""
-        id_ = int(code)
+        id_, by = int(code), pressed.sender.id
         if action in (_LET_IN, _REFUSE):
             await self._decide(id_, by, lets_in=action == _LET_IN)
             return ListChange()
@@ -215,7 +215,7 @@ class InviteCommand:
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Accept each code: only admins come here, and `act` finds only open invitations."""
 
-    async def act(self, _: Scope, action: str, code: str, __: int) -> ListChange:
+    async def act(self, _: ButtonPress, __: Scope, action: str, code: str) -> ListChange:
         """Withdraw an invitation."""
         if action != _WITHDRAW:
             raise NotConfirmed("unknown")

@@ -114,11 +114,11 @@ class DocumentList:
         if senders := {each.sender_id for each in listed if each.key == code}:
             await self._access.check(pressed, senders)
 
-    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
+    async def act(self, _: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
         """Delete a document."""
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        await self._library.remove(conversation, code)
+        await self._library.remove(here, code)
         log.info("document deleted")
         return ListChange("lists.deleted")
 

@@ -13,7 +13,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords
 from bot.commands.command_set import nearest
 from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT, FactEdits
-from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, ListContent, PagedList
+from bot.commands.paged_list import ASK, CONFIRMED, SWITCH, ListChange, ListContent, PagedList
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries, move_fact
@@ -58,7 +58,6 @@ class MemoryList:
     settings: "MemorySettings"
     access: Access
     verb: str = "mem"
-    update_id: int = 0  # of the button press
 
     @property
     def paged(self) -> PagedList:
@@ -82,18 +81,11 @@ class MemoryList:
         return replace(self, entries=entries, verb=f"{self.verb}:{_FOUND}{word}")
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> Parts:
-        """Act on a button of the list; the question for a new wording comes below it."""
+        """Act on a button of the list, or of what a search has found."""
         if rest.startswith(_FOUND):
             word, _, rest = rest.removeprefix(_FOUND).rpartition(":")
             return await self._found(word).press(pressed, conversation, rest)
-        if not rest.startswith(EDIT):
-            paged = replace(self, update_id=pressed.update_id).paged
-            return await paged.press(pressed, conversation, rest)
-        code, _, page = rest.removeprefix(EDIT).partition(".")
-        shown = await self.paged.press(pressed, conversation, f"{PAGE}.{page}")
-        await self.check(pressed, conversation, code)
-        await self.edits.ask(pressed, conversation, fact_id(code))
-        return shown
+        return await self.paged.press(pressed, conversation, rest)
 
     async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
         """Return what is remembered; if a word is nearly one of ours, name that, too."""
@@ -111,16 +103,19 @@ class MemoryList:
         senders = () if is_setting else await self.deletion.senders(conversation, code)
         await self.access.check(pressed, senders)
 
-    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
-        """Delete a memory, pin it, or move it; or change a setting."""
+    async def act(self, pressed: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
+        """Delete a memory, pin it, move it, or ask below for other words; or change a setting."""
         if action == SWITCH and code in self.settings.codes:
-            return ListChange(await self.settings.change(conversation, code, self.update_id))
+            return ListChange(await self.settings.change(here, code, pressed.update_id))
+        if action == EDIT:
+            await self.edits.ask(pressed, here, fact_id(code))
+            return ListChange()
         if action in (MOVE, PIN, UNPIN):
-            await self.access.check_on_record(conversation)
-            return await self._change_fact(conversation, action, fact_id(code))
+            await self.access.check_on_record(here)
+            return await self._change_fact(here, action, fact_id(code))
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        return await self.deletion.delete(conversation, code)
+        return await self.deletion.delete(here, code)
 
     async def _change_fact(self, conversation: Scope, action: str, id_: int) -> ListChange:
         """Pin a fact, take the pin off, or move the fact between this topic and all."""

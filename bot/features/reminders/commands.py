@@ -73,13 +73,13 @@ class ReminderList:
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Accept each code: `act` finds only the person's own reminders."""
 
-    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
+    async def act(self, _: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
         """Cancel a reminder; one that is gone changes nothing."""
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        own = await self._reminders.list_open(conversation, self._person)
+        own = await self._reminders.list_open(here, self._person)
         if code in {each.id for each in own}:
-            await self._reminders.cancel(conversation, code)
+            await self._reminders.cancel(here, code)
         return ListChange("reminders.done_cancelled")
 
 

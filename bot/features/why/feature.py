@@ -9,12 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT
 from bot.commands.immediate import message_of, put_press
-from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
+from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, PagedList
 from bot.commands.used_memories import SHOW, UsedMemories
 from bot.feature import Feature, Services
 from bot.features.why.marks import LearnedMarks
@@ -67,14 +66,13 @@ class WhyList:
 
     actions: Mapping[str, str] = {SHOW: "buttons.source", ASK: "buttons.wrong"}
 
-    def __init__(
-        self, seq: int, used: UsedMemories, deletion: MemoryDeletion, access: Access
-    ) -> None:
+    def __init__(self, seq: int, used: UsedMemories, services: Services) -> None:
         self.verb = f"{NAME}:{seq}"
         self._seq = seq
         self._used = used
-        self._deletion = deletion
-        self._access = access
+        self._deletion = MemoryDeletion(services.memory)
+        self._edits = services.edits
+        self._access = services.access
 
     async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
         """Return the memories that are still there."""
@@ -94,24 +92,23 @@ class WhyList:
         """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""
         await self._access.check(pressed, await self._deletion.senders(conversation, code))
 
-    async def act(self, conversation: Scope, action: str, code: str, _: int) -> ListChange:
-        """Delete a memory as /memory does; a recalled message is only not recalled any more."""
+    async def act(self, pressed: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
+        """Act as /memory does; a recalled message is not deleted, only not recalled any more."""
+        if action == EDIT:
+            await self._edits.ask(pressed, here, fact_id(code))
+            return ListChange()
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        return await self._deletion.delete(conversation, code)
+        return await self._deletion.delete(here, code)
 
 
 class WhyCommand:
     """Shows the list, and the source of one of its memories."""
 
     def __init__(self, services: Services) -> None:
-        memory, sentences = services.memory, services.sentences
-        self._memory = memory
-        self._used = UsedMemories(memory.histories, sentences)
-        self._deletion = MemoryDeletion(memory)
-        self._edits = services.edits
-        self._access = services.access
-        self._sentences = sentences
+        self._services = services
+        self._memory, self._sentences = services.memory, services.sentences
+        self._used = UsedMemories(services.memory.histories, services.sentences)
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command; its text names an answer and a memory if a button asked for it."""
@@ -122,7 +119,7 @@ class WhyCommand:
         if answer is None:
             key = "why.no_answer" if asked.replied_to else "why.nothing_yet"
             return Answer(self._sentences.say(asked.sender.language, key))
-        return await PagedList(self._list(answer.seq), self._sentences).show(asked, conversation)
+        return await self._list(answer.seq).show(asked, conversation)
 
     async def _answer_of(self, conversation: Scope, message_id: int) -> Message | None:
         """Return the answer that this message shows or got, the newest one for 0; None if gone."""
@@ -143,13 +140,7 @@ class WhyCommand:
             asked = replace(message_of(pressed), text=f"{int(seq)} {code}", command=NAME)
             await put_press(self._memory.mailbox, conversation, asked)
             return ()
-        shown = self._list(int(seq))
-        if pressed_on.startswith(EDIT):
-            code, _, page = pressed_on[len(EDIT) :].partition(".")
-            await shown.check(pressed, conversation, code)
-            await self._edits.ask(pressed, conversation, fact_id(code))
-            pressed_on = f"{PAGE}.{page}"
-        return await PagedList(shown, self._sentences).press(pressed, conversation, pressed_on)
+        return await self._list(int(seq)).press(pressed, conversation, pressed_on)
 
     async def read_thumbs_down(self, thumbs_down: ThumbsDown) -> IncomingMessage | None:
         """Read a 👎 on one of our newest answers as the command in reply to it, else None.
@@ -204,5 +195,5 @@ class WhyCommand:
             part = replace(part, buttons=((wrong,),))
         return Answer((part,))
 
-    def _list(self, seq: int) -> WhyList:
-        return WhyList(seq, self._used, self._deletion, self._access)
+    def _list(self, seq: int) -> PagedList:
+        return PagedList(WhyList(seq, self._used, self._services), self._sentences)

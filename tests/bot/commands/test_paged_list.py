@@ -40,8 +40,8 @@ class Letters:
         if pressed.sender != ANNA:
             raise NotConfirmed("not_yours")
 
-    async def act(self, conversation: Scope, action: str, code: str, by: int) -> ListChange:
-        del conversation, by
+    async def act(self, pressed: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
+        del pressed, here
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         self.letters = self.letters.replace(code, "")
