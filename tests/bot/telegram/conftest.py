@@ -8,12 +8,12 @@ from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.doubles import unlimited_chat
-from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, scripted_api
+from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[ScriptedApi]:
-    async with scripted_api() as scripted:
+    async with ScriptedApi() as scripted:
         yield scripted
 
 

@@ -1,16 +1,18 @@
-"""A Bot API on loopback that follows a script and logs its calls.
-
-It speaks just enough HTTP/1.1 for one client. Each connection serves one call.
-"""
+"""A Bot API on loopback that follows a script and logs its calls."""
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tests.servers.dropping import DroppingServer, drop_connection, until_disconnect
 
 TOKEN = "42:TOKEN-for-tests"
 
@@ -55,15 +57,16 @@ def delivering_to(url: str) -> Reply:
     return ok({"url": url, "has_custom_certificate": False, "pending_update_count": 3})
 
 
-@dataclass
-class ScriptedApi:
+class ScriptedApi(DroppingServer):
     """Plays its acts in order, then answers `true` to everything."""
 
-    url: str = ""
-    acts: deque[Act] = field(default_factory=deque)
-    calls: list[Call] = field(default_factory=list)
-    hanging: asyncio.Event = field(default_factory=asyncio.Event)
-    abandoned: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(self) -> None:
+        self.acts: deque[Act] = deque()
+        self.calls: list[Call] = []
+        self.hanging = asyncio.Event()
+        self.abandoned = asyncio.Event()
+        route = Route("/{path:path}", self._play, methods=["GET", "POST"])
+        super().__init__(Starlette(routes=[route]))
 
     def script(self, *acts: Act) -> None:
         self.acts.extend(acts)
@@ -71,44 +74,19 @@ class ScriptedApi:
     def named(self, method: str) -> list[Call]:
         return [call for call in self.calls if call.method == method]
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            call, path = await _read_call(reader)
-            self.calls.append(call)
-            act = self.acts.popleft() if self.acts else DONE
-            if act == "hang":
-                self.hanging.set()
-                await reader.read()  # returns when the other side has gone
-                self.abandoned.set()
-            elif isinstance(act, Reply):
-                body = act.body if isinstance(act.body, bytes) else json.dumps(act.body).encode()
-                body = body.replace(b"$PATH", path.encode())
-                head = f"HTTP/1.1 {act.status} X\r\nContent-Length: {len(body)}\r\n"
-                head += "Set-Cookie: route=café\r\nConnection: close\r\n\r\n"  # of an odd proxy
-                writer.write(head.encode() + body)
-                await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-
-async def _read_call(reader: asyncio.StreamReader) -> tuple[Call, str]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    lines = head.split("\r\n")
-    path = lines[0].split(" ")[1]
-    lengths = [line for line in lines if line.lower().startswith("content-length:")]
-    body = await reader.readexactly(int(lengths[0].split(":")[1]) if lengths else 0)
-    return Call(path.rsplit("/", 1)[1], dict(parse_qsl(body.decode()))), path
-
-
-@asynccontextmanager
-async def scripted_api() -> AsyncIterator[ScriptedApi]:
-    api = ScriptedApi()
-    server = await asyncio.start_server(api.serve, "127.0.0.1", 0)
-    api.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
-        yield api
-    finally:
-        server.close()
-        await server.wait_closed()
+    async def _play(self, request: Request) -> Response:
+        path = request.url.path
+        form = parse_qsl((await request.body()).decode())
+        self.calls.append(Call(path.rpartition("/")[2], dict(form)))
+        act = self.acts.popleft() if self.acts else DONE
+        if isinstance(act, Reply):
+            body = act.body if isinstance(act.body, bytes) else json.dumps(act.body).encode()
+            body = body.replace(b"$PATH", path.encode())
+            return Response(body, act.status, {"Set-Cookie": "route=café"})  # of an odd proxy
+        if act == "cut":
+            await drop_connection(request)
+        else:
+            self.hanging.set()
+            await until_disconnect(request)
+            self.abandoned.set()
+        return Response()
