@@ -8,8 +8,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count
 
 import orjson
 import structlog
@@ -18,9 +16,9 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Parts
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.edits import is_about, without_words
+from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, ChatMigrated, OutcomeUnknown, TelegramError
-from bot.telegram.updates import ButtonPress, IncomingMessage, ReplyTarget
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import CallContext, is_first_party
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
 from memory.erasure.questions import NotConfirmed, Question
@@ -128,7 +126,6 @@ class ErasingCommands:
         self._deleting = deleting
         self._receipts = receipts
         self._sentences = sentences
-        memory.jobs.shares_leave.append(self.drop_share)
         forgets = {"forget": self.forget, "delete_message": self.delete_message}
         erases = {"admin": self.erase_for_operator}
         self.commands = (
@@ -211,10 +208,7 @@ class ErasingCommands:
             return repeats.union(each.seq for each in found)
 
         async def drop_waiting() -> None:
-            if id_ > 0:
-                await self._memory.mailbox.drop(here, lambda each: is_about(id_, each.body))
-                update_id = pressed.update_id
-                await self._drop_words(here, update_id, lambda reply: reply.message_id == id_)
+            await self._memory.mailbox.drop(here, lambda each: id_ > 0 and is_about(id_, each.body))
 
         seqs = {int(seq) for seq in asked_about.split(",") if seq}
         await drop_waiting()
@@ -224,23 +218,6 @@ class ErasingCommands:
             await self._memory.mailbox.wake(here)
         language = pressed.sender.language
         return self._sentences.say(language, "forget.message_done", **counts(receipt))
-
-    async def drop_share(self, group: Scope, job: Job) -> None:
-        """Erase the words of a forgotten person in what others have waiting that replies to it."""
-
-        def is_meant(reply: ReplyTarget) -> bool:
-            return reply.author_id == job.target and reply.sent_at <= job.cut_at
-
-        await self._drop_words(group, job.cut_update, is_meant)
-
-    async def _drop_words(
-        self, here: Scope, update_id: int, is_meant: Callable[[ReplyTarget], bool]
-    ) -> None:
-        edited = partial(without_words, is_meant)
-        # Each change has an id of its own, which no update has.
-        ids = (-1_000 * update_id - number for number in count(1))
-        while await self._memory.mailbox.edit(here, next(ids), edited):
-            self._memory.store.erased.set()
 
     async def ask_for_operator(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Ask before a chat, a person or everything is erased."""

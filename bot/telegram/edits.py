@@ -3,7 +3,7 @@
 Pure: nothing here reads or writes anything.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import telegram
@@ -13,7 +13,6 @@ from bot.telegram.updates import (
     AlbumPart,
     Ignored,
     IncomingMessage,
-    ReplyTarget,
     Stranger,
     Update,
     readable,
@@ -80,18 +79,6 @@ def is_about(message_id: int, body: bytes) -> bool:
         return message_id in ids | {each.replied_to for each in question if each.is_task}
     about = waiting.replied_to if waiting.is_task else waiting.message_id
     return (waiting.kind == "edit" or waiting.is_task) and about == message_id
-
-
-def without_words(is_meant: Callable[[ReplyTarget], bool], body: bytes) -> bytes | None:
-    """Return an entry without the words of what it replies to; None if it has none that are meant.
-
-    The words came with the update, and they are used for its turn only.
-    """
-    waiting = readable(body)
-    if waiting is None or waiting.reply is None or not is_meant(waiting.reply):
-        return None
-    bare = replace(waiting.reply, text="", quote="")
-    return to_bytes(replace(waiting, reply=bare)) if bare != waiting.reply else None
 
 
 def with_edits(question: Sequence[Message], edit: IncomingMessage) -> list[Message]:

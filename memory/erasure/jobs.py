@@ -78,10 +78,6 @@ class Jobs:
     usage: UsageStore
     # Those of features: each erases with a job what its feature stores outside of scopes.
     forgets: list[Callable[[Job], Awaitable[None]]] = field(default_factory=list, init=False)
-    # Called with each group from which a person's share goes: entries of others may quote them.
-    shares_leave: list[Callable[[Scope, Job], Awaitable[None]]] = field(
-        default_factory=list, init=False
-    )
 
     async def start_job(self, job: Job) -> bool:
         """Store a job and wake a worker; return False if this confirmation started it before.
@@ -199,8 +195,6 @@ class Jobs:
             "until": job.cut_at,
         }
         waiting = Receipt.of(await self.store.run("erase_person", group, request))
-        for leaves in self.shares_leave:
-            await leaves(group, job)
         await self.store.client.call("ZREM", self.store.keys.looks, group.tag)
         said = await self.forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
         return Receipt(said.messages, said.vectors, waiting.waiting, said.left, said.records)
