@@ -1,11 +1,10 @@
 """The composition root: builds every part once, starts it and stops it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -190,9 +189,8 @@ class App:
         tasks = [asyncio.create_task(each) for each in running]
         taking_in: list[asyncio.Task[None]] = []
         if self.duty.takes_in:
-            plan, catching_up = self._taking_in(services, commands, buttons)
-            receiving = (*telegram.receive(self.accept, plan), catching_up)
-            taking_in = [asyncio.create_task(each) for each in receiving]
+            plan = self._taking_in(services, commands, buttons)
+            taking_in = [asyncio.create_task(each) for each in telegram.receive(self.accept, plan)]
         for task in (*tasks, *taking_in):
             task.add_done_callback(_log_failure)
         log.info("serving", bot=services.me().username, polling=self._polls, works=self.duty.works)
@@ -207,10 +205,8 @@ class App:
             await worker.stop(_TURNS_GRACE_S)
             await learner.stop(_LEARNING_GRACE_S)
 
-    def _taking_in(
-        self, services: Services, commands: CommandSet, buttons: Buttons
-    ) -> tuple[SetupPlan, Coroutine[Any, Any, None]]:
-        """Build the intake; return what Telegram is told, and what runs meanwhile."""
+    def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:
+        """Build the intake, and return what Telegram is told."""
         settings, memory, features = self.settings, services.memory, services.features
         names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
@@ -223,8 +219,7 @@ class App:
         self._intake = Intake(reader.read, memory.mailbox, immediate.act, backpressure)
         menu = menus(services.sentences, commands.listed, settings.admin_user_ids)
         ways = [way for each in features for way in each.ways]
-        plan = SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))
-        return plan, repeat(self._intake.catch_up, "intake", every_s=0.3)
+        return SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))
 
     def _web(self, services: Services) -> WebServer:
         settings = self.settings

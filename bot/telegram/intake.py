@@ -159,10 +159,6 @@ class Intake:
         finally:
             self._running -= 1
 
-    async def catch_up(self) -> None:
-        """Take what waits here for a message that another process has taken; raise `StoreError`."""
-        await self._albums.check()
-
     async def _take(self, update: Update) -> None:
         match update:
             case IncomingMessage(is_immediate=False):
@@ -239,6 +235,7 @@ def _is_message(update: Update) -> bool:
 
 _HELD_S = 5.0
 """How long a picture waits for another one of its album that addresses us. Then it is dropped."""
+_LOOKS = 15  # how often we look meanwhile whether another process has taken it
 _MAX_HELD = 500  # how many albums may wait in a process; pictures of further albums are dropped
 
 _Key = tuple[Scope, int, str]
@@ -252,6 +249,7 @@ class Albums:
     store: Callable[[IncomingMessage], Awaitable[object]]
     held_s: float = _HELD_S
     _held: dict[_Key, dict[int, IncomingMessage]] = field(default_factory=dict, init=False)
+    waiting: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def begin(self, message: IncomingMessage) -> None:
         """Store a message that addresses us, and the pictures of its album that came before.
@@ -271,20 +269,24 @@ class Albums:
         has_room = key in self._held or len(self._held) < _MAX_HELD
         if part.kind != "edit" and has_room:  # held before we look, so that `begin` misses none
             if key not in self._held:
-                asyncio.get_running_loop().call_later(self.held_s, self._held.pop, key, None)
+                self.waiting.add(waiting := asyncio.create_task(self._wait(key)))
+                waiting.add_done_callback(self.waiting.discard)
             self._held.setdefault(key, {})[part.update_id] = part
         if await self.mailbox.has_album(*key):
             await self._release(key, part)
 
-    async def check(self) -> None:
-        """Store the pictures that wait if another process noted their album; raise `StoreError`."""
-        for key, held in [*self._held.items()]:
-            if held and await self.mailbox.has_album(*key):
-                await self._release(key, *[*held.values()][:1])
+    async def _wait(self, key: _Key) -> None:
+        """Let pictures wait, then drop them. Another process may note their album meanwhile."""
+        for _ in range(_LOOKS):
+            await asyncio.sleep(self.held_s / _LOOKS)
+            with suppress(StoreError):
+                if self._held[key] and await self.mailbox.has_album(*key):
+                    await self._release(key)
+        del self._held[key]
 
-    async def _release(self, key: _Key, message: IncomingMessage) -> None:
+    async def _release(self, key: _Key, *messages: IncomingMessage) -> None:
         held = self._held.get(key, {})
-        for each in ({message.update_id: message} | held).values():
+        for each in ({message.update_id: message for message in messages} | held).values():
             await self.store(each)
             held.pop(each.update_id, None)
 

@@ -155,17 +155,17 @@ async def test_pictures_of_our_album_belong_to_it(store: RedisClient, mentions_a
     assert len(await waiting(store, group)) == 4
 
 
-async def test_earlier_pictures_wait_for_a_mention_that_comes_to_another_process(
+async def test_earlier_pictures_find_a_mention_that_another_process_takes(
     store: RedisClient,
 ) -> None:
     """Before the fix, only the process that took the mention looked for them."""
-    first, second, group = intake_on(store), intake_on(store), Scope.of_chat(-1005)
-    for update_id in (1, 2):
-        await first.accept(album_photo(update_id))
-    await second.accept(album_photo(3, "@Ricordo_bot look"))
-    for _ in range(2):
-        await first.catch_up()
-    assert [entry.update_id for entry in await waiting(store, group)] == [1, 2, 3]
+    first, second = Keeps(), Keeps()
+    mailbox = Mailbox(store_on(store))
+    albums = Albums(mailbox, first.keep, held_s=0)
+    await albums.join(FIRST)
+    await Albums(mailbox, second.keep).begin(SECOND)
+    await asyncio.gather(*albums.waiting)
+    assert (first.kept, second.kept) == ([1], [2])
 
 
 async def test_an_album_that_does_not_address_us_is_stored_nowhere(store: RedisClient) -> None:
@@ -177,7 +177,7 @@ async def test_an_album_that_does_not_address_us_is_stored_nowhere(store: RedisC
     keeps = Keeps()
     albums = Albums(Mailbox(store_on(store)), keeps.keep, held_s=0)
     await albums.join(FIRST)
-    await asyncio.sleep(0)
+    await asyncio.gather(*albums.waiting)
     await albums.begin(SECOND)
     assert keeps.kept == [2]
 
