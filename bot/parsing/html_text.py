@@ -4,14 +4,16 @@ Each heading begins a section. A row of a table becomes a line. The parser of HT
 and expands no entity that a file declares.
 """
 
+import io
 import re
+import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 
 from lxml import etree
 from lxml.html import HTMLParser
 
-from bot.parsing.answers import Sections, answer_sections
+from bot.parsing.answers import Sections, answer_sections, open_zip
 
 _SKIPPED = frozenset(
     {"script", "style", "noscript", "template", "svg", "iframe", "nav", "head", "select"}
@@ -55,6 +57,18 @@ def xml_of(content: bytes) -> etree._Element:
 def transitional(content: bytes) -> bytes:
     """Return XML of an office file with the names that most use; "strict" files have others."""
     return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
+
+
+def opened_office_file(content: bytes, memory_mb: int) -> io.BytesIO:
+    """Return an office file as libraries can read it: in a "strict" one they find nothing."""
+    archive, written = open_zip(content, memory_mb), io.BytesIO()
+    links = archive.read("_rels/.rels")
+    if links == transitional(links):
+        return io.BytesIO(content)
+    with zipfile.ZipFile(written, "w") as usual:
+        for name in archive.namelist():
+            usual.writestr(name, transitional(archive.read(name)))
+    return written
 
 
 def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) -> None:

@@ -3,23 +3,21 @@
 Each sheet is a section, and each row with text a line. A formula is read as its last result.
 """
 
-import io
 import sys
-import zipfile
 from datetime import datetime, time
 from typing import Any
 
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type] # openpyxl can do without it
 from openpyxl import load_workbook  # noqa: E402
 
-from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip  # noqa: E402
-from bot.parsing.html_text import transitional  # noqa: E402
+from bot.parsing.answers import NotRead, Sections, answer_sections  # noqa: E402
+from bot.parsing.html_text import opened_office_file  # noqa: E402
 
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
-    left, file = _MAX_CELLS, _readable(content, memory_mb)
+    left, file = _MAX_CELLS, opened_office_file(content, memory_mb)
     book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     for sheet in book.worksheets:
         sections.begin(f"sheet {sheet.title}")
@@ -29,18 +27,6 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
             if left < 0:
                 raise NotRead("too_long")
             sections.add_row(_shown(cell) for cell in row)
-
-
-def _readable(content: bytes, memory_mb: int) -> io.BytesIO:
-    """Return a spreadsheet that openpyxl can read: in a "strict" one it finds nothing."""
-    archive, written = open_zip(content, memory_mb), io.BytesIO()
-    links = archive.read("_rels/.rels")
-    if links == transitional(links):
-        return io.BytesIO(content)
-    with zipfile.ZipFile(written, "w") as usual:
-        for name in archive.namelist():
-            usual.writestr(name, transitional(archive.read(name)))
-    return written
 
 
 def _shown(cell: Any) -> str:
