@@ -47,14 +47,11 @@ class ShownOnTop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MemoryWords:
-    """A setting of memory that a feature brings.
-
-    `/memory <word>` calls `change`, which returns the key of what to say then. `shown` returns the
-    key of a line below the list, "" for none; it gets the conversation and the scope of its facts.
-    """
+    """A setting of memory that a feature brings: `/memory <word>`."""
 
     words: Sequence[str]
-    change: Callable[[Scope, str], Awaitable[str]]
+    change: Callable[[Scope, str], Awaitable[str]]  # returns the key of what to say then
+    # Gets the conversation and the scope of its facts; the line of its key stands below the list.
     shown: Callable[[Scope, ScopeMemory], str]
 
 
@@ -91,26 +88,20 @@ A command without such a function is always listed."""
 class BotCommand:
     """One command; the sentence `commands.<name>` describes it in menus and in /help.
 
-    `buttons` are by verb, the first word of their callback data. A command for `operators` works
-    only for `ADMIN_USER_IDS` and only in private, and so do its buttons. With `group_admins_only`
-    it works in a group only for the group's administrators; the sentence `<name>.only_group_admins`
-    says so to everybody else.
-
-    If it `uses_memory`, it and its buttons change nothing and look nothing up off the record.
-
-    `words` are those that it understands behind its name, as the handler gets them: people may say
-    them in any of our languages. `takes` matches any other text behind it that it can use. With
-    `takes_file` what stands behind it, or the file above it, is read like a file.
+    One for `operators` works only for `ADMIN_USER_IDS` and only in private, and so do its buttons.
     """
 
     name: str
     handler: Handler
     audience: Audience = "everyone"
+    # By verb, the first word of their callback data.
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)
+    # In a group only its administrators may use it; the others hear `<name>.only_group_admins`.
     group_admins_only: bool = False
+    # What it understands behind its name, as the handler gets it; people say it in their language.
     words: tuple[str, ...] = ()
-    takes: re.Pattern[str] = NOTHING
+    takes: re.Pattern[str] = NOTHING  # any other text behind its name that it can use
     section: Section = "talk"
     is_useful: IsUseful | None = None
-    takes_file: bool = False
-    uses_memory: bool = False
+    takes_file: bool = False  # what stands behind it, or the file above it, is read like a file
+    uses_memory: bool = False  # off the record it and its buttons change and look up nothing

@@ -62,17 +62,14 @@ _MessageKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ImmediateActions:
-    """`press` acts on a button; `acts` on the other updates, by their type: see `Feature.arrivals`.
-
-    `reword` takes a message that may be the reply to our question for other words; it returns it if
-    it is not. The person who asked can stop an answer, and so can a group's admins.
-    """
+    """Acts on updates. The person who asked can stop an answer, and so can a group's admins."""
 
     press: Callable[[ButtonPress], Awaitable[None]]
+    # Takes the reply to our question for other words; returns a message that is none.
     reword: Callable[[IncomingMessage], Awaitable[IncomingMessage]]
     mailbox: Mailbox
     chat: Chat
-    acts: Mapping[type[Any], Act]
+    acts: Mapping[type[Any], Act]  # on other updates, by their type: see `Feature.arrivals`
 
     async def act(self, update: ImmediateUpdate) -> IncomingMessage | None:
         """Act on an update; return a message that still has to be answered.

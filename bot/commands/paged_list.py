@@ -34,45 +34,35 @@ ButtonRow = tuple[Button, ...]
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """One line: the sentence `key`, which gets `{number}`; `code` names it in callback data.
+    """One line.
 
     A code has no dot. With the verb, the page and the topic it has to fit Telegram's 64 bytes.
-    `without` has the letters of the actions that this entry has no button for. `choices` are
-    actions beside deleting, one letter each with the key of a label. They are offered where the
-    list asks about this entry alone; there `details` are shown, and a button with the callback data
-    `source` shows where the entry comes from. Entries with one `group` stand together below the
-    sentence of that key, which gets `{count}`.
+    Where the list asks about this entry alone, it offers the `choices` and shows the `details`.
     """
 
-    code: str
-    key: str
+    code: str  # names it in callback data
+    key: str  # of its sentence, which gets `{number}`
     values: Mapping[str, object] = field(default_factory=dict)
-    without: str = ""
-    choices: Mapping[str, str] = field(default_factory=dict)
+    without: str = ""  # the letters of the actions that it has no button for
+    choices: Mapping[str, str] = field(default_factory=dict)  # beside deleting: labels by letter
     details: Sequence[str] = ()
-    group: str = ""
-    source: str = ""
+    group: str = ""  # the key of a sentence above all entries with it, which gets `{count}`
+    source: str = ""  # the callback data of a button there that shows where it comes from
 
 
 @dataclass(frozen=True, slots=True)
 class ListContent:
-    """What a list shows now; `title` is a key and gets `{count}`; its page follows.
+    """What a list shows now; all paragraphs are Markdown."""
 
-    `above` are paragraphs of Markdown before the title of the first page, `below` after the lines
-    of every page. `footer` are the last paragraphs of the first page, and `switches` its last rows
-    of buttons: label keys by code. If given, the first page has `on_first` entries and "More".
-    `ask` is the question before an entry is deleted, `confirm` the label of its yes.
-    """
-
-    title: str
+    title: str  # the key of a sentence, which gets `{count}`; the page's place follows
     entries: Sequence[ListEntry]
-    above: Sequence[str] = ()
-    below: Sequence[str] = ()
-    footer: Sequence[str] = ()
-    switches: Mapping[str, str] = field(default_factory=dict)
-    on_first: int = 0
-    ask: str = "lists.delete_ask"
-    confirm: str = "buttons.delete"
+    above: Sequence[str] = ()  # paragraphs before the title of the first page
+    below: Sequence[str] = ()  # after the lines of every page
+    footer: Sequence[str] = ()  # the last paragraphs of the first page
+    switches: Mapping[str, str] = field(default_factory=dict)  # its last buttons: labels by code
+    on_first: int = 0  # if given, the first page has so many entries and "More"
+    ask: str = "lists.delete_ask"  # the question before an entry is deleted
+    confirm: str = "buttons.delete"  # the label of its yes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +74,10 @@ class ListChange:
 
 
 class ListSource(Protocol):
-    """One list: its entries and what its buttons do.
+    """One list: its entries and what its buttons do."""
 
-    `verb` is the first word of its callback data. `actions` are what each entry has a button for:
-    one letter each, and the key of the button's label.
-    """
-
-    verb: str
-    actions: Mapping[str, str]
+    verb: str  # the first word of its callback data
+    actions: Mapping[str, str]  # of each entry's buttons: a letter, and the key of the label
 
     async def content(self, language: str, conversation: Scope, by: int) -> ListContent:
         """Return what is in the list now, for the person `by`; raise `StoreError`."""

@@ -32,14 +32,11 @@ _QUOTE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class UsedMemory:
-    """One line of the list; `at` is when it was said, `source` the message that it comes from.
+    """One line of the list."""
 
-    `source` is None if the message is gone, or stands in another topic.
-    """
-
-    at: float
+    at: float  # when it was said
     entry: ListEntry
-    source: Message | None = None
+    source: Message | None = None  # where it comes from; None if that is gone or in another topic
 
 
 @dataclass(frozen=True, slots=True)

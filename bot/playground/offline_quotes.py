@@ -68,18 +68,14 @@ _BONUS = 0.1
 
 @dataclass(eq=False, slots=True)
 class Remembered:
-    """Something remembered; `group` has the messages that stand beside it, itself included.
+    """Something remembered."""
 
-    `kind` is the sentence of `offline_model.toml` that tells where it is from, and `when` its date
-    or its file. `id` is that of a fact.
-    """
-
-    kind: Literal["fact", "said", "passage", "earlier"]
-    when: str
+    kind: Literal["fact", "said", "passage", "earlier"]  # the key of what says where it is from
+    when: str  # its date, or its file
     text: str
     by_person: bool = True
-    group: list["Remembered"] = field(default_factory=list)
-    id: int = 0
+    group: list["Remembered"] = field(default_factory=list)  # what stands beside it, and itself
+    id: int = 0  # of a fact
 
     @property
     def is_answer(self) -> bool:

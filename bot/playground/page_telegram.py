@@ -53,25 +53,21 @@ Commands = tuple[tuple[str, str], ...]
 
 
 class PageTelegram(SendListeners):
-    """Implements `Telegram` and `Chat`; `clock` returns Unix seconds.
-
-    `updates` has what the bot has not accepted yet, `files` every file that was sent, both by id.
-    `change_count` grows with each change of what people see. Ids start at the clock. So a restart
-    repeats no id, as long as ids were given more slowly than one a second.
-    """
+    """Implements `Telegram` and `Chat`; `clock` returns Unix seconds."""
 
     def __init__(self, scene: Scene, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
-        self.updates: dict[int, RawUpdate] = {}
-        self.change_count = 0
+        self.updates: dict[int, RawUpdate] = {}  # what the bot has not accepted yet, by id
+        self.change_count = 0  # grows with each change of what people see
         self._scene = scene
         self._clock = clock
         self._changed = asyncio.Event()
         self._arrived = asyncio.Event()
         self._health = TelegramHealth()
-        self.files: dict[str, PageFile] = {}
+        self.files: dict[str, PageFile] = {}  # every file that was sent, by id
         self._pressed: dict[str, PageChat] = {}
         self._menus: dict[tuple[MenuScope, str], Commands] = {}
+        # A restart repeats no id, as long as ids were given more slowly than one a second.
         first = self._now() + 1
         self._message_ids, self._update_ids, self._ids = count(first), count(first), count(first)
 

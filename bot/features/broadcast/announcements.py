@@ -52,30 +52,23 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """A confirmed announcement; `id` is the nonce of its confirmation.
+    """A confirmed announcement."""
 
-    `chat_id` and `message_id` name the message that is copied. `status_id` is the bot's message
-    that shows the progress. `language` is the operator's.
-    """
-
-    id: str
-    chat_id: int
-    message_id: int
-    status_id: int
-    language: str
+    id: str  # the nonce of its confirmation
+    chat_id: int  # of the operator
+    message_id: int  # what is copied
+    status_id: int  # the bot's message that shows the progress
+    language: str  # of the operator
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementProgress:
-    """How far an announcement is: to how many chats it goes, and how many ended in which way.
-
-    `total` is None until all chats are collected. `why_ended` is "" unless it ended early.
-    """
+    """How far an announcement is."""
 
     announcement: Announcement
-    total: int | None
-    counts: Mapping[str, int]
-    why_ended: str = ""
+    total: int | None  # to how many chats it goes; None until all are collected
+    counts: Mapping[str, int]  # how many of them ended in which way
+    why_ended: str = ""  # "" unless it ended early
 
     @property
     def done(self) -> int:

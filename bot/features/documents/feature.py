@@ -125,16 +125,13 @@ class DocumentList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UploadStep:
-    """Stores files; `learn` embeds what a conversation stores, in the background.
-
-    Without `page_text` pages that are pictures are refused.
-    """
+    """Stores files."""
 
     files: FileFetcher
     memory: Memory
-    page_text: PageText | None
+    page_text: PageText | None  # None: pages that are pictures are refused
     sentences: Sentences
-    learn: Callable[[Scope], None]
+    learn: Callable[[Scope], None]  # embeds what a conversation stores, in the background
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Store the file; return what to say, or None if its caption is a question for the model.

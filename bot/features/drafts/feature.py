@@ -45,15 +45,12 @@ def feature(services: Services) -> Feature:
 
 @dataclass(slots=True, repr=False, eq=False)
 class ReplyDraft:
-    """One draft; `doing` takes the names of called tools and returns the line that is shown.
-
-    It belongs to one run of a turn: it tells the run what the person sees.
-    """
+    """One draft. It belongs to one run of a turn: it tells the run what the person sees."""
 
     chat: Chat
     to: Destination
     draft_id: int
-    doing: Callable[[set[str]], Part]
+    doing: Callable[[set[str]], Part]  # returns the line to show for the names of called tools
     run: Run
     is_shown: bool = False  # the person sees the draft, so that "typing" is not needed
     _begun: asyncio.Event = field(default_factory=asyncio.Event)

@@ -20,12 +20,9 @@ _NOTHING = Part("")
 
 @dataclass(slots=True, eq=False)
 class GrowingReply:
-    """One reply; a text that does not go on from the last one is rendered from its beginning.
+    """One reply; a text that does not go on from the last one is rendered from its beginning."""
 
-    `source` is the Markdown of the last frame.
-    """
-
-    source: str = ""
+    source: str = ""  # the Markdown of the last frame
     _done: str = ""
     _shown: Part = _NOTHING
     _frame: Part = _NOTHING

@@ -73,13 +73,10 @@ def feature(services: Services) -> Feature:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PictureStep:
-    """Brings the photos of a turn into its request.
-
-    The model then looks at them with `detail`, None if it sees no pictures.
-    """
+    """Brings the photos of a turn into its request."""
 
     chat: Chat
-    detail: ImageDetail | None
+    detail: ImageDetail | None  # how closely the model looks at them; None if it sees no pictures
     tokens: TokenCounter
     sentences: Sentences
 

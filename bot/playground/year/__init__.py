@@ -47,18 +47,14 @@ _CHANGING = ("Lives in", "Works as", "Leads the")  # facts that begin so are of 
 
 @dataclass(slots=True)
 class Year:
-    """All that is in the file.
+    """All that is in the file."""
 
-    `sessions` are lists of messages, oldest first. `facts` are listed by the message that they rest
-    on, `synopses` (wish, what was done, result) by the first message of their session. `state` is
-    the running state at the end, as JSON.
-    """
-
-    sessions: list[list[Message]] = field(default_factory=list)
-    facts: dict[str, list[str]] = field(default_factory=dict)
+    sessions: list[list[Message]] = field(default_factory=list)  # oldest first
+    facts: dict[str, list[str]] = field(default_factory=dict)  # by the message that they rest on
+    # Wish, what was done and result, by the first message of the session.
     synopses: dict[str, list[str]] = field(default_factory=dict)
     questions: list[str] = field(default_factory=list)
-    state: str = ""
+    state: str = ""  # the running state at the end, as JSON
 
 
 def read_year(now: datetime) -> Year:
