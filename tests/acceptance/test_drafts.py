@@ -3,11 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-import pytest
-
 from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Call, Hang
-from tests.servers.model_api import Reply, tool_call
+from tests.servers.model_api import Reply
 
 DRAFT = "sendMessageDraft"
 LONG = "The **old harbour** of [Genoa](https://example.com/genoa) has a lighthouse. 👩‍👩‍👧‍👦 " * 30
@@ -59,27 +57,6 @@ async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(rig: Rig
     assert len(rig.requests) == 4
     assert len(frames(rig)) <= without_trouble + 2
     rig.telegram.faults.clear()
-
-
-@pytest.mark.either_way
-async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna("de")
-    topic = chat.add_topic("Boote", 40)
-    rig.script.then(
-        Reply(
-            "Einen Moment, ich sehe einmal nach, was ich weiß.",
-            (tool_call("search_memory", query="boat"),),
-            chunk_delay_s=0.05,
-        ),
-        Reply("Dein Boot heißt Nessie und liegt im Hafen von Genua.", thinking_s=1.5),
-    )
-    await anna.say(chat, "Wie heißt mein Boot?", topic=topic)
-    reply = await chat.wait_for_reply(topic=topic)
-    assert reply.text == "Dein Boot heißt Nessie und liegt im Hafen von Genua."
-    assert "Ich suche in dem, was du mir erzählt hast…" in [call.text for call in frames(rig)]
-    assert {call.given.integer("message_thread_id") for call in frames(rig)} == {topic.id}
-    assert len(chat.replies) == 1
 
 
 async def test_groups_and_bots_without_drafts_see_typing_only(rig: Rig) -> None:

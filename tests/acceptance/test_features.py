@@ -76,30 +76,6 @@ async def test_a_feature_outside_the_repository_has_settings_and_rows_of_check_a
 PARTS = "tests.acceptance.operator_parts"
 
 
-async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(rig: Rig) -> None:
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    crew = rig.telegram.group("Crew", [anna, ben])
-    await rig.start(
-        learn="off",
-        behaviors=f"{PARTS}:Harbour@{annas.id},{PARTS}:Rumours@groups",
-        document_namespaces=f"manual@{annas.id}",
-    )
-
-    async def offered(person: Person, chat: Chat, text: str) -> list[str]:
-        await rig.ask(person, chat, text)
-        request = main_requests(rig)[-1]
-        names = {tool.name for tool in request.tools}
-        return sorted(names & {"book_berth", "rumours"})
-
-    assert await offered(anna, annas, "Hello") == ["book_berth"]
-    assert await offered(ben, bens, "Hello") == []
-    assert await offered(anna, crew, "/ask Hello") == ["rumours"]
-    rig.script.on("Book", Reply(tool_calls=(tool_call("book_berth", ship="Aurora"),)), "No.")
-    await rig.ask(ben, bens, "Book a berth")
-    assert "there is no tool 'book_berth'" in main_requests(rig)[-1].messages[-1].content
-    assert rig.model.log.refusals == []
-
-
 async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig: Rig) -> None:
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     group = rig.telegram.group("Crew", [anna, ben], admins=[ben])

@@ -201,3 +201,4 @@ def test_a_draft_has_the_number_of_the_waiting_message_also_after_an_edit() -> N
     draft = draft_of(DraftChat(), SENTENCES, request)
     assert draft
     assert draft.draft_id == 5
+    assert draft.doing({"search_memory"}).text == SENTENCES.text("de", "draft.searching")
