@@ -44,20 +44,6 @@ async def test_slow_answers_to_one_person_leave_slots_for_others(how: str, rig: 
         await forum.wait_for_reply(topic=topic)
 
 
-async def test_a_command_does_not_use_a_persons_slot(rig: Rig) -> None:
-    await rig.start()
-    (anna, annas), gate = rig.anna(), asyncio.Event()
-    forum, topics = forum_of(rig, anna, MAX_TURNS_PER_PERSON)
-    rig.script.on("slowly", *[Reply(f"Slow {n}.", gate=gate) for n in range(len(topics))])
-    for topic in topics:
-        await anna.say(forum, f"{US} slowly", topic=topic)
-    await rig.wait_until_asked("slowly", times=len(topics))
-    await rig.ask(anna, annas, "/privacy")
-    gate.set()
-    for topic in topics:
-        await forum.wait_for_reply(topic=topic)
-
-
 @pytest.mark.parametrize(("people", "slots"), [(1, 2), (4, 3)], ids=["of one", "of many"])
 async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: int) -> None:
     """Before the fix, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""

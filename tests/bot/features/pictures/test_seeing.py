@@ -53,7 +53,9 @@ def photos(*nbytes: int) -> list[IncomingMessage]:
 
 
 def turn(chat: int, person: int, *sent: IncomingMessage) -> OpenTurn:
-    entries = tuple(Entry(1, person, is_alone=False, body=to_bytes(each)) for each in sent)
+    entries = tuple(
+        Entry(1, person, is_alone=each.kind == "command", body=to_bytes(each)) for each in sent
+    )
     lease = Lease(Scope.of_chat(chat), "token", "0", "0")
     return OpenTurn(lease, "t", 1, b"", 0, (), 0, "", entries, Delta(("0", "0"), 0, 0, {}, None))
 
@@ -117,7 +119,7 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
     assert Scope.of_chat(2) in woken
 
 
-async def test_what_only_has_to_be_sent_needs_another_permit_of_its_person() -> None:
+async def test_a_command_and_what_only_has_to_be_sent_need_another_permit_of_their_person() -> None:
     """Such a turn may wait 20 s until its chat takes a message, and one person has many chats.
 
     Before the fix, 240 commands in 12 groups kept another person waiting for 35 s.
@@ -128,6 +130,9 @@ async def test_what_only_has_to_be_sent_needs_another_permit_of_its_person() -> 
     assert permits.take(stored, is_only_sent=True)
     assert not permits.take(other, is_only_sent=True)
     await permits.end(stored.run)
+    command = turn(4, 1, raw.inbound(raw.message("/privacy")))
+    assert permits.take(command)
+    await permits.end(command.run)
     assert permits.take(other, is_only_sent=True)
 
 
