@@ -53,7 +53,7 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(rig: Ri
     assert TABLE not in stored
 
 
-async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig: Rig) -> None:
+async def test_a_picture_of_an_mcp_server_arrives_once(rig: Rig) -> None:
     """A kill -9 strikes between the picture and the text, and one while the picture is sent."""
     shop = Shop()
     data = b64encode(chart()).decode()
@@ -63,7 +63,7 @@ async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig
         servers = orjson.dumps({"shop": {"url": server.address}}).decode()
         await rig.start(mcp_servers=servers, coalesce_s=0)
         shows = Reply(tool_calls=(tool_call("shop__picture", thing="stamp"),))
-        rig.script.on("Show", shows, LONG, shows, "Nothing to see.")
+        rig.script.on("Show", shows, LONG)
         silence = rig.telegram.faults.add(Hang(30), method="sendMessage")
         await anna.say(chat, "Show me the stamp")
         await rig.telegram.wait_for(lambda: silence.left == 0)
@@ -73,14 +73,6 @@ async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig
         assert shown(chat) == [("photo", ""), ("", LONG.strip())]
         assert len(rig.telegram.calls_to("sendPhoto")) == 1
         assert [name for name, _ in shop.calls] == ["picture"]
-
-        before_mb = rig.bot.peak_mb()
-        shop.files = [types.ImageContent(type="image", data="A" * 50 * 2**20, mime_type="x/y")]
-        reply = await rig.ask(anna, chat, "Show me the cow")
-        assert (reply.text, reply.media) == ("Nothing to see.", None)
-        answer = rig.requests[-1].messages[-1].content
-        assert answer.startswith("Error: the server shop refused the call or sent an answer")
-        assert rig.bot.peak_mb() - before_mb < 40
     assert rig.model.log.refusals == []
 
 
