@@ -23,15 +23,6 @@ async def test_no_name_outside_can_be_looked_up() -> None:
         await asyncio.open_connection("example.org", 80)
 
 
-async def test_loopback_is_open() -> None:
-    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "localhost", 0)
-    async with server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
-        assert await reader.read() == b""
-        writer.close()
-        await writer.wait_closed()
-
-
 def test_what_a_signal_fails_ends_a_test_that_waits() -> None:
     """Before, uvloop reported the failure and a test that waited for ever did so."""
 

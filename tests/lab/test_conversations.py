@@ -20,16 +20,10 @@ def folder(path: Path, text: str, **arrays: object) -> Path:
     return path
 
 
-def test_a_folder_with_vectors_of_speaker_and_words_is_read(tmp_path: Path) -> None:
-    [labelled] = read_folder(folder(tmp_path, "Anna: I live in Graz"))
-    assert labelled.messages[0].text == "I live in Graz"
-
-
-def test_a_folder_with_vectors_of_other_texts_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_vectors_of_other_texts_or_of_another_recipe_is_refused(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(OtherRecipe, match="7 May 2023 Anna"):
         read_folder(folder(tmp_path, "7 May 2023 Anna: I live in Graz"))
-
-
-def test_a_folder_that_names_another_recipe_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OtherRecipe, match="date speaker words"):
         read_folder(folder(tmp_path, "Anna: I live in Graz", recipe="date speaker words"))
