@@ -35,10 +35,7 @@ button; () leaves it as it is. Raises `NotConfirmed` if the press counts for not
 
 
 class ShownOnTop(Exception):
-    """Raised by a button that has done its work, to show a sentence on top of the chat.
-
-    The message with the button stays as it is.
-    """
+    """Raised by a button to show a sentence on top of the chat and leave its message as it is."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)

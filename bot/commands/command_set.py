@@ -41,10 +41,7 @@ class CommandSet:
         self._handlers = {command.name: command.handler for command in self.listed}
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Answer any command; raise what its handler raises.
-
-        If there is no such command, name the nearest one that is listed here.
-        """
+        """Answer a command as its handler does; of an unknown one, name the nearest."""
         if handler := self._handlers.get(asked.command):
             return await handler(asked, conversation)
         audiences = LISTED["group" if asked.is_group else "private"]

@@ -60,10 +60,7 @@ class Receipts:
         return ()
 
     async def report(self, finished: FinishedJob) -> None:
-        """Show a job's receipt, in a new message if the question cannot be edited any more.
-
-        Raise `TelegramError` to try again later.
-        """
+        """Show a job's receipt, in a new message if need be; raise `TelegramError` to try again."""
         # A job that an older version has stored has no topic.
         key, chat_id, message_id, language, *topic = orjson.loads(finished.job.report)
         values = {**counts(finished.receipt), "conversations": finished.conversations}

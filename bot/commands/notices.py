@@ -97,10 +97,7 @@ def mutes(person: ScopeMemory) -> bool:
 
 
 async def set_mute(scopes: Scopes, person: int, update_id: int, *, is_muted: bool) -> None:
-    """Store what a person wants; a repeat for the same update changes nothing.
-
-    Raise `StoreError`.
-    """
+    """Store what a person wants, once for each update; raise `StoreError`."""
 
     async def decide(here: ScopeMemory) -> Write | None:
         known = here.get(Mute)

@@ -37,10 +37,7 @@ class Sentences:
         return self.joined(language, (self.day(language, at), time_of_day)) if at else "-"
 
     def local(self, language: str, at: float, zone: str) -> dict[str, object]:
-        """Return date and time in a person's zone (`when`), and the moment itself (`unix`).
-
-        Without a zone of the person it is the bot's zone, which is named.
-        """
+        """Return `when` in a person's zone (else the bot's, which is named), and `unix` time."""
         moment = datetime.fromtimestamp(at, ZoneInfo(zone) if zone else self._zone)
         offset = moment.utcoffset() or timedelta()
         day = self.day(language, at + offset.total_seconds())

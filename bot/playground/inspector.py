@@ -211,10 +211,7 @@ class Inspector:
         )
 
     async def turns(self, place: PageChat) -> list[tuple[AgentRun, TurnTrace]]:
-        """Return the turns of a place, newest first; raise `StoreError`.
-
-        Those from before an erasure go: their prompts have erased words.
-        """
+        """Return the turns of a place since its last erasure, newest first; raise `StoreError`."""
         here = place.conversation
         if self.memory is not None:
             _, erasure = (await ChatHistory.read(self.memory.histories, here)).version
@@ -228,7 +225,7 @@ class Inspector:
                 yield run, words
 
     def _drop(self, here: Scope, erasure: float) -> None:
-        """Drop the turns of a conversation from before an erasure."""
+        """Drop the turns from before an erasure: their prompts have erased words."""
         for run, words in list(self._turns_of(here)):
             if words.erasure < erasure:
                 self._log.runs.remove((run, words))
@@ -258,10 +255,7 @@ class Inspector:
             place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
 
     async def kept(self, place: PageChat) -> dict[str, object] | None:
-        """Return what is remembered here, for the template; raise `StoreError`.
-
-        The newest comes first, of the reminders the next.
-        """
+        """Return what is remembered, newest first, and the next reminders; raise `StoreError`."""
         if self.memory is None:
             return None
         here = place.conversation

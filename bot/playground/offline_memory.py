@@ -257,10 +257,7 @@ _MAX_SOUNDS = 20
 
 
 class OfflineServer:
-    """Stands for a server of sounds: it returns the words that a person typed with one.
-
-    For another sound it hears nothing.
-    """
+    """Stands for a server of sounds: it returns what a person typed with one, else ""."""
 
     which: WhichModel = "first"
     observers: Sequence[ModelObserver] = ()  # its calls cost nothing

@@ -139,10 +139,7 @@ class PageChat:
 
 
 class Scene:
-    """Two people, their private chats and a group with a topic; more can be added.
-
-    What was added is kept in `file`, if one is given.
-    """
+    """Two people, their private chats and a group with a topic; `file` keeps what is added."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.people: list[PagePerson] = []

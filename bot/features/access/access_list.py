@@ -84,13 +84,10 @@ class Invitation:
 
 
 class AccessList:
-    """The list and the invitations in Redis; `members` has the ids that this process has read.
-
-    Every method raises `StoreError`.
-    """
+    """The list and the invitations in Redis. Every method raises `StoreError`."""
 
     def __init__(self, store: Store, members: Members) -> None:
-        self.members = members
+        self.members = members  # the ids that this process has read
         self._client = store.client
         self._keys = store.keys
         self._scripts = Scripts(store.client, LUA)
@@ -155,10 +152,7 @@ class AccessList:
         return sorted(listed, key=lambda each: (-each.at, each.id))
 
     async def list_asking(self, *, untold: bool = False) -> list[Asking]:
-        """Return who asks to be let in, the oldest first.
-
-        With `untold`, only those about whom no admin has been told.
-        """
+        """Return who asks to be let in, the oldest first; `untold`: only if no admin was told."""
         untold_ids = await self._client.call("ZRANGE", self._keys.access("untold"), 0, -1)
         if untold and not untold_ids:
             return []

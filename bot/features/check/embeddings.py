@@ -140,10 +140,7 @@ def comparison_row(shares: Sequence[float], asked: int, conversations: int) -> R
 async def _stored(
     client: RedisClient, keys: Keys, scope: Scope, fingerprint: str
 ) -> list[tuple[IndexRecord, bytes]]:
-    """Return what people have said in a conversation, oldest first, each with its stored vector.
-
-    Nothing is returned if the vectors are those of another model.
-    """
+    """Return what people have said here, oldest first, with vectors; none of another model's."""
     parts = keys.scope(scope)
     stored = await client.call("HGET", parts.meta, "vector_fingerprint")
     rows = await _newest(client, parts.vectors)

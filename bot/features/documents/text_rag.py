@@ -174,11 +174,8 @@ def _code(chunk: Chunk, memories: Sequence[ScopeMemory]) -> str:
 
 
 def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:
-    """Return the passages of all hits, best first; related ones come last.
-
-    A document may be in several namespaces. Its passages are returned once.
-    """
-    once: dict[tuple[str, str], Chunk] = {}
+    """Return the passages of all hits once, best first; related ones come last."""
+    once: dict[tuple[str, str], Chunk] = {}  # a document may be in several namespaces
     for hit in sorted(chain.from_iterable(hits), key=lambda hit: (hit.is_related, -hit.score)):
         once.setdefault((hit.record.title, hit.record.text), hit.record)
     return [*once.values()]

@@ -38,10 +38,7 @@ _ALLOW, _END = "on", "off"
 
 
 class OperatorLook:
-    """The permissions of all conversations; nothing of a conversation is kept here.
-
-    In a group only administrators may give one and take it back.
-    """
+    """The permissions of conversations; in a group administrators give them and take them back."""
 
     verb = "look"
 
@@ -118,10 +115,7 @@ class OperatorLook:
         return with_buttons(render(text), button)
 
     async def read(self, conversation: Scope) -> tuple[float, list[SeenMessage]] | None:
-        """Return until when it is allowed, and the newest messages, oldest first.
-
-        None if it is not allowed, or no longer.
-        """
+        """Return until when it is allowed and the newest messages, oldest first; else None."""
         if not await self.until(conversation):
             return None
         history = await ChatHistory.read(self._memory.histories, conversation)

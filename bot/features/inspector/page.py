@@ -70,10 +70,7 @@ class SignIn:
         self._failures: list[tuple[str, float]] = []
 
     async def admits(self, request: Request) -> bool:
-        """Return whether the caller has the token or a cookie.
-
-        Raise `TooManyAttempts` or `StoreError`.
-        """
+        """Return whether it has the token or a cookie; raise `TooManyAttempts` or `StoreError`."""
         cookie = _cookie_of(request)
         if self._is_cookie(cookie) and not await self._call("EXISTS", cookie):
             return True

@@ -61,10 +61,7 @@ class ProcessReport:
 
 
 class ProcessReports:
-    """Writes the report of this process, and reads those of all.
-
-    `watched` is set when an operator watches.
-    """
+    """Writes the report of this process, and reads those of all, while an operator watches."""
 
     def __init__(self, store: Store, watched: asyncio.Event) -> None:
         self.process = f"{socket.gethostname()[:24]}-{os.getpid()}-{token_hex(2)}"

@@ -185,10 +185,7 @@ class MemorySettings:
         return key
 
     async def _set_quiet(self, conversation: Scope, to: str, update_id: int) -> bool:
-        """Hide or show the marks of what is learned; return whether they are hidden.
-
-        The word toggles, once for each update.
-        """
+        """Hide or show the marks, or toggle once for an update; return whether they are hidden."""
         store, meta = self.memory.store, self.memory.keys.scope(conversation).meta
         [stored] = await store.read_meta(conversation, "quiet")
         by, _, was_quiet = (stored or b"").decode().partition("|")

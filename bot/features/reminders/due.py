@@ -46,10 +46,7 @@ def message_of(item: WorkItem, now: float) -> IncomingMessage:
 
 
 class DueReminders:
-    """Sends reminders as replies to the messages that asked for them, and tasks as turns.
-
-    It also says what is different in the turn of a task, and has the button that stops one.
-    """
+    """Sends reminders as replies to the messages that asked for them, and tasks as turns."""
 
     kind = KIND
 

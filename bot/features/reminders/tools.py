@@ -58,10 +58,7 @@ class CancelReminderArguments(Arguments):
 
 
 class ReminderTools(AIContextBehavior):
-    """Sets, lists and cancels the reminders of the person who speaks, in this conversation.
-
-    Times are shown in `default_zone` while the person's is not known.
-    """
+    """Sets, lists and cancels the reminders of the person who speaks, in this conversation."""
 
     instructions = (
         f"A message that begins with {SIGN}is a task that the person set earlier and that is due "
@@ -71,7 +68,7 @@ class ReminderTools(AIContextBehavior):
     def __init__(self, reminders: WorkItems, scopes: Scopes, default_zone: tzinfo) -> None:
         self._reminders = reminders
         self._scopes = scopes
-        self._default_zone = default_zone
+        self._default_zone = default_zone  # for what is shown while the person's is not known
         own: partial[Tool[Any]] = partial(Tool, is_untrusted=False)
         self.functions = (
             own(
@@ -98,10 +95,7 @@ class ReminderTools(AIContextBehavior):
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return the local time of a person whose zone is known, in their private chat.
-
-        A location that they share tells the zone.
-        """
+        """Return the local time in a private chat, if the zone is known or was shared just now."""
         if not call_context.conversation.is_private:
             return ""
         person = call_context.speaker.id

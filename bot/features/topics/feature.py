@@ -95,10 +95,7 @@ _LINE_TOKENS = 60
 
 @dataclass(frozen=True, slots=True)
 class RecallTopics(Field):
-    """Whether a person's private topics recall each other, or this topic of a group the others.
-
-    Without the field they do not.
-    """
+    """Whether a person's private topics recall each other, or this topic of a group the others."""
 
     PREFIX = "recall_topics"
     is_on: bool
