@@ -1,7 +1,6 @@
 """People speak: what was heard is quoted, answered and remembered; the sound is not."""
 
 from bot.features.voice.servers import MAX_CHARS
-from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -95,19 +94,3 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
         missing_paths=frozenset({"/v1/audio/transcriptions"})
     )
     assert await refused(rig, chat, Upload(b"hello", "", "audio/ogg")) == sentence("voice.refused")
-
-
-async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(rig: Rig) -> None:
-    gate = rig.script.hold("Remember the milk", "I will.")
-    anna, chat = await rig.start_with_anna(coalesce_s=2)
-    await rig.ask(anna, chat, "Are you there?")  # the first message loads modules
-    rig.telegram.updates.hold()
-    await anna.send(chat, "voice", spoken("Remember the milk"))
-    song = await anna.send(chat, "audio", Upload(b"la la", "song.mid", "audio/midi"))
-    await rig.telegram.updates.release()
-    await rig.telegram.wait_for(lambda: rig.telegram.updates.pending_count == 0)
-    gate.set()
-    reply = await chat.wait_for_reply(after=song)
-    counted = Catalogue().text("en", "voice.not_all", count=2, read=1)
-    told = f"{counted} {sentence('voice.format')}"
-    assert reply.text == f"🎙 Remember the milk\n\nI will.\n\n{told}"
