@@ -127,13 +127,15 @@ async def test_an_edit_replaces_text_and_buttons(chat: TelegramChat, api: Script
     assert "reply_markup" not in api.calls[0].parameters
 
 
-async def test_typing_is_shown_in_the_topic(chat: TelegramChat, api: ScriptedApi) -> None:
+async def test_typing_and_drafts_are_shown_in_topics(chat: TelegramChat, api: ScriptedApi) -> None:
     await chat.show_typing(Destination(-100, 3))
     assert api.calls[0].parameters == {
         "chat_id": "-100",
         "action": "typing",
         "message_thread_id": "3",
     }
+    await chat.show_draft(Destination(5, 4), 7, Part("I am"))
+    assert api.calls[1].parameters["message_thread_id"] == "4"
 
 
 async def test_a_long_button_answer_is_cut_to_200(chat: TelegramChat, api: ScriptedApi) -> None:
