@@ -168,7 +168,6 @@ async def test_the_agent_of_the_page_looks_into_the_memory_first(
         ("selector", Broken, "Broken cannot be built .ValueError at test_operator_cl.*:[0-9]"),
         ("agent", Choosing, "needs the method `async def next_action.self, context.`"),
         ("agent", Misfit, "needs the method `async def"),
-        ("agent", Narrow, "needs the method `async def"),
     ],
 )
 def test_a_class_that_cannot_be_used_is_refused_with_the_reason(
@@ -272,8 +271,6 @@ async def test_after_the_last_step_our_agent_answers(
     [
         ValueError(SECRET),
         SECRET,
-        None,
-        "wait",
         FinishAction(5),  # type: ignore[arg-type]
         Action(()),
         Action((CALL,) * 65),

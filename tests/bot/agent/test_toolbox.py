@@ -92,7 +92,6 @@ TWENTY_TWO = "Error: wrong arguments: 22 errors"
     [
         ("{not json", "Error: wrong arguments: arguments: Invalid JSON: "),
         ("[]", "Error: wrong arguments: arguments: Input should be an object"),
-        ("null", "Error: wrong arguments: arguments: Input should be an object"),
         ('"\ud800"', "Error: wrong arguments: arguments: "),
         ("", "Error: wrong arguments: text: Field required"),
         ("{}", "Error: wrong arguments: text: Field required"),

@@ -51,10 +51,8 @@ def test_nothing_but_arithmetic_is_evaluated() -> None:
     "expression",
     [
         "9 ** 9 ** 9",
-        "3999999 ** 3999999",
         "(2 ** 9999) ** 9999",
         "factorial(10 ** 9)",
-        "factorial(factorial(20))",
         "round(5, -1000000000)",
         "round(5, 1000000000)",
         "*".join(["2 ** 9999"] * 25),
