@@ -234,15 +234,12 @@ class Rig:
         await self.redis("EVAL", _END_LEASES, 2, *streams, self.keys.prefix, GROUP)
 
     def anna(self, language: str = "en") -> tuple[Person, Chat]:
-        """Return a person and her private chat."""
         return self.person(1001, "Anna", language)
 
     def ben(self, language: str = "en") -> tuple[Person, Chat]:
-        """Return another person and his private chat."""
         return self.person(1002, "Ben", language)
 
     def person(self, user_id: int, name: str, language: str = "en") -> tuple[Person, Chat]:
-        """Return a person and their private chat."""
         person = self.telegram.user(user_id, name, language_code=language)
         return person, self.telegram.private_chat(person)
 

@@ -29,7 +29,6 @@ _PIECE_S = 0.04  # a slow answer comes in some 35 pieces, so long after each oth
 
 
 def markers(text: str) -> list[str]:
-    """Return the markers in a text in their order."""
     return _MARKER.findall(text)
 
 

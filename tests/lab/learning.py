@@ -133,7 +133,6 @@ class Run:
     seconds_in_a_row: Sequence[float]
 
     def of(self, *kinds: str) -> list[Bill]:
-        """Return the bills of these kinds of requests."""
         return [bill for bill in self.bills if bill.request.kind in kinds]
 
 

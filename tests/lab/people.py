@@ -64,7 +64,6 @@ class Posting:
         await end_tasks(self._connections)
 
     def request(self, update: Update) -> bytes:
-        """Return the HTTP request of an update."""
         body = orjson.dumps(update)
         return self._head + b"%d\r\n\r\n%b" % (len(body), body)
 

@@ -212,7 +212,6 @@ async def prompt_of(assistant: Assistant, memory: Memory, talk: Talk, question: 
 
 
 async def measure_talk(memory: Memory, talk: Talk) -> list[Figures]:
-    """Return the figures of each question of a talk."""
     assistant = default_assistant(memory)
     await store(memory, talk)
     measured: list[Figures] = []

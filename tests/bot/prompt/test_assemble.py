@@ -61,7 +61,6 @@ def context_of(message: Message, steps: Sequence[CompletedStep] = (), **parts: A
 
 
 def beside(context: AgentContext, window: tuple[Message, ...]) -> AgentContext:
-    """Return a copy with this window."""
     return replace(context, background=replace(context.background, window=window))
 
 

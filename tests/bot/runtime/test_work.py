@@ -336,7 +336,6 @@ def a_task(rule: str = "") -> WorkItem:
 
 
 async def waiting(memory: Memory) -> list[Entry]:
-    """Return what waits in the mailbox."""
     members = await memory.client.call("ZRANGE", memory.keys.scope(HERE).mailbox, 0, -1)
     return [Entry.of_member(each) for each in members]
 

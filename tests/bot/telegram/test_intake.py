@@ -115,7 +115,6 @@ async def test_a_forwarded_message_may_follow_a_comment_later(store: RedisClient
 
 
 def album_photo(update_id: int, caption: str = "", **fields: object) -> dict[str, object]:
-    """Return one photo of an album in a group."""
     marked = [{"type": "mention", "offset": 0, "length": 12}] if caption else []
     told = {"caption": caption, "caption_entities": marked, "media_group_id": "11"}
     where = {"chat": raw.GROUP, "message_id": update_id}

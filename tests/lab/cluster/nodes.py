@@ -110,7 +110,6 @@ def primary_of_victim(victim: str, keys: Keys) -> int:
 
 
 def _offset(node: ValkeyServer) -> int:
-    """Return the replication offset of a node."""
     return int(node.ask("INFO replication").partition(b"master_repl_offset:")[2].split()[0])
 
 

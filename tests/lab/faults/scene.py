@@ -241,7 +241,6 @@ class Scene:
         return [*left, "something to learn"] if self.stage.learns and learned < said else left
 
     def keys_of(self, chat: Chat) -> ScopeKeys:
-        """Return the Redis keys of a chat."""
         return Keys(self.telegram.bot.id).scope(Scope.of_chat(chat.id))
 
 

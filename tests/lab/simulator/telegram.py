@@ -150,7 +150,6 @@ class TelegramClient(QuietChat):
         return True
 
     async def show_typing(self, to: Destination) -> None:
-        """Show nothing."""
         del to
         self._process.check()
 

@@ -89,7 +89,6 @@ def parsed(text: bytes, sequence: int) -> Id:
 
 
 def shown(entry: Id) -> bytes:
-    """Write an id."""
     return b"%d-%d" % entry
 
 
