@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import orjson
 import structlog
@@ -89,26 +89,15 @@ _TARGET = re.compile(r"(all)|(?:(chat|user) )?(-?[0-9]+)|")
 _JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureTarget:
-    """What is to be erased: everything, a chat with all its topics, or a person."""
+def _target_of(arguments: str, here: int) -> tuple[str, int] | None:
+    """Return the kind and the id of what a command or a button names, None if it names nothing.
 
-    kind: str
-    id: int = 0
-
-    @classmethod
-    def of(cls, arguments: str, here: int) -> "ErasureTarget | None":
-        """Read the command's arguments, or a button's; `None` if they name nothing."""
-        found = _TARGET.fullmatch(" ".join(arguments.split()))
-        if found is None:
-            return None
-        if found[1]:
-            return cls("all")
-        return cls(found[2] or "chat", int(found[3] or here))
-
-    def __str__(self) -> str:
-        """Return the form for a button."""
-        return self.kind if self.kind == "all" else f"{self.kind} {self.id}"
+    A "chat" has all its topics, a "user" is a person, and "all" has the id 0.
+    """
+    found = _TARGET.fullmatch(" ".join(arguments.split()))
+    if found is None:
+        return None
+    return ("all", 0) if found[1] else (found[2] or "chat", int(found[3] or here))
 
 
 class ErasingCommands:
@@ -219,12 +208,14 @@ class ErasingCommands:
     async def ask_for_operator(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Ask before a chat, a person or everything is erased."""
         language = asked.sender.language
-        target = ErasureTarget.of(asked.text, asked.chat_id)
+        target = _target_of(asked.text, asked.chat_id)
         if target is None:
             return Answer(self._sentences.say(language, "admin.clear_memory_usage"))
-        question, key = Question("admin", asked.sender.id, str(target)), "admin.clear_memory_ask"
-        asking = (language, key, question, f"admin:{target}")
-        named = f"{self._sentences.text(language, f'admin.target_{target.kind}')} {target.id or ''}"
+        kind, id_ = target
+        about = kind if kind == "all" else f"{kind} {id_}"
+        question, key = Question("admin", asked.sender.id, about), "admin.clear_memory_ask"
+        asking = (language, key, question, f"admin:{about}")
+        named = f"{self._sentences.text(language, f'admin.target_{kind}')} {id_ or ''}"
         return Answer(self._sentences.ask_to_erase(*asking, target=named))
 
     async def erase_for_operator(self, pressed: ButtonPress, here: Scope, rest: str) -> Parts:
@@ -232,8 +223,8 @@ class ErasingCommands:
         nonce, _, detail = rest.partition(":")
         about = await self._questions.check(here, nonce, "admin", pressed.sender.id)
         # After the job has run, the question is gone; the job itself still knows its target.
-        target = ErasureTarget.of(about or detail, pressed.chat_id)
+        target = _target_of(about or detail, pressed.chat_id)
         if target is None:
             raise NotConfirmed("unknown")
-        kind = _JOBS[target.kind]
-        return await self._receipts.start(pressed, nonce, kind, target.id, "admin.clear_memory_")
+        kind, id_ = target
+        return await self._receipts.start(pressed, nonce, _JOBS[kind], id_, "admin.clear_memory_")
