@@ -9,7 +9,7 @@ without the talk and at low detail.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -164,15 +164,11 @@ class PictureDescriptions(dict[int, str]):
 
 
 class DescribingAgent:
-    """Runs an agent on messages with pictures; `run` answers, and a model describes.
+    """Runs an agent on messages with pictures; `run` answers, and a model describes."""
 
-    The last of `models` describes as long as it can see, then the first one, which answers.
-    """
-
-    def __init__(
-        self, run: Callable[[AgentContext], Awaitable[FinishAction]], models: Sequence[ChatModel]
-    ) -> None:
+    def __init__(self, run: RunAgent, models: Sequence[ChatModel]) -> None:
         self._run = run
+        # The last one describes as long as it can see, then the first one, which answers.
         self._models = list(dict.fromkeys(models))
         self._was_blind = False
 
