@@ -26,12 +26,10 @@ Handler = Callable[[IncomingMessage, Scope], Awaitable[Answer]]
 """Answers a command in a conversation; raises `StoreError` or `TelegramError`."""
 
 ButtonHandler = Callable[[ButtonPress, Scope, str], Awaitable[Parts]]
-"""Acts on a button that was pressed in a conversation.
+"""Acts on a button that was pressed in a conversation; gets the callback data after the verb, too.
 
-The last argument is the callback data after the verb. The parts replace the message with the
-button; () leaves it as it is. Raises `NotConfirmed` if the press counts for nothing, `ShownOnTop`,
-`StoreError` and `TelegramError`.
-"""
+The parts replace the message with the button; () leaves it as it is. Raises `NotConfirmed` if the
+press counts for nothing, `ShownOnTop`, `StoreError` and `TelegramError`."""
 
 
 class ShownOnTop(Exception):
@@ -53,16 +51,12 @@ class MemoryWords:
 
 
 MemoryLine = Callable[[str, ScopeMemory, ScopeMemory], str]
-"""Returns a line that a feature adds to what is remembered, "" for none.
-
-It gets the language, the conversation, and the scope of its facts.
+"""Gets a language, a conversation and the scope of its facts; returns a line of `/memory`, or "".
 """
 
 PrivacyPart = Callable[[str, Scope], Awaitable[tuple[str, Button]]]
-"""Returns what a feature says below `/privacy` to people who may change what is stored here.
-
-It gets the language and the conversation, and returns a text and a button.
-"""
+"""Gets a language and a conversation; returns a text and a button to show below `/privacy` to
+people who may change what is stored there."""
 
 NOTHING = re.compile(r"(?!)")
 ANYTHING = re.compile(r".+", re.DOTALL)
@@ -76,9 +70,7 @@ Section = Literal["memory", "talk", "data"]
 """The sections of /help, in their order."""
 
 IsUseful = Callable[[IncomingMessage, Scope], Awaitable[bool]]
-"""Returns whether /help lists a command for the sender of a message in a conversation.
-
-A command without such a function is always listed."""
+"""Returns whether /help lists a command for whoever sent a message in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +91,6 @@ class BotCommand:
     words: tuple[str, ...] = ()
     takes: re.Pattern[str] = NOTHING  # any other text behind its name that it can use
     section: Section = "talk"
-    is_useful: IsUseful | None = None
+    is_useful: IsUseful | None = None  # None: it is always listed
     takes_file: bool = False  # what stands behind it, or the file above it, is read like a file
     uses_memory: bool = False  # off the record it and its buttons change and look up nothing

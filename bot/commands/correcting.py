@@ -91,10 +91,7 @@ def fact_id(code: str) -> int:
 
 
 def _read(code: str) -> tuple[str, list[int]]:
-    """Return the kind of a code and its ids, none for a state and a document.
-
-    Raise `NotConfirmed` for a code that the bot never made.
-    """
+    """Return the kind of a code and its ids, if any; raise `NotConfirmed` as `senders` does."""
     if not _CODE.fullmatch(code):
         raise NotConfirmed("unknown")
     ids = "" if code[0] in "xd" else code[1:]

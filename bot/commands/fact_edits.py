@@ -2,10 +2,9 @@
 
 It says what tools remember and forget, and asks first if the rule wants it.
 
-A button asks for the new wording, and a reply to that question gives it.
-
-The reply is taken at once, without a turn. It does not enter the history. A feature asks for other
-words of a message in the same way; the reply then counts as an edit of that message.
+A button asks for the new wording. The reply to that question is taken at once, without a turn, and
+does not enter the history. A feature asks for other words of a message in the same way; the reply
+then counts as an edit of that message.
 """
 
 import asyncio

@@ -42,10 +42,8 @@ from memory.store.tasks import end_tasks
 log = structlog.get_logger(__name__)
 
 Act = Callable[[Any], Awaitable[IncomingMessage | None]]
-"""Acts on an update at intake; a repeated call changes nothing.
-
-Returns a message that still has to be answered in its turn. Raises `StoreError` or `TelegramError`.
-"""
+"""Acts on an update at intake; a repeat changes nothing. Returns a message that still has to be
+answered in its turn. Raises `StoreError` or `TelegramError`."""
 
 _NOT_YOURS = "not_yours"
 _SEEN, _SEEN_S = "👀", 1.0
@@ -226,10 +224,7 @@ class Buttons:
         self._late_edits = LateEdits(chat.edit)
 
     async def press(self, pressed: ButtonPress) -> None:
-        """Act on a button.
-
-        Raise `StoreError` or `TelegramError` with nothing shown, so that Telegram asks again.
-        """
+        """Act on a button; raise `StoreError` or `TelegramError` so that Telegram asks again."""
         here = await self._resolve(Scope.of_chat(pressed.chat_id, pressed.topic_id))
         verb, _, rest = pressed.callback_data.partition(":")
         language, on_top = pressed.sender.language, ""

@@ -180,10 +180,7 @@ async def read_form(request: Request) -> Form:
 
 
 def file_response(file: PageFile) -> Response:
-    """Return a file of a chat: text opens as plain text, pictures and sounds as they are.
-
-    Other files are downloaded.
-    """
+    """Return a file to open: text as plain text, pictures and sounds; or else to download."""
     kind, how = "application/octet-stream", "attachment"
     if file.mime_type.startswith(_READABLE):
         kind, how = "text/plain; charset=utf-8", "inline"

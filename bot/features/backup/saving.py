@@ -41,18 +41,14 @@ META_LEFT_OUT = (
     *(b"off_record", b"off_record_said", b"off_record_ended", b"lexical_only"),
     *(b"look", b"look_at", b"stopped_by", b"stopped_at", b"met:", b"sent:", b"newest:"),
 )
-"""Fields of `meta` that no file holds: about running turns, sessions, and what intake counts.
-
-A colon ends what several names begin with.
-"""
+"""Fields of `meta` that no file holds: about running turns, sessions, and what intake counts. A
+colon ends what several names begin with."""
 
 _PLAIN = ("tag", "read_at", "ttl_s", "active_at", "is_due", "topic_named_by")
 """Fields of a scope that a file holds as they are."""
 _ROWS, _ENTRIES = 200, 1_000
-"""How many rows of a stream, and how many entries of the journal, one record has.
-
-Larger records could make a chunk that no reader takes.
-"""
+"""How many rows of a stream, and entries of the journal, one record has: larger records could make
+a chunk that no reader takes."""
 
 Row = tuple[
     Annotated[int, Field(gt=0, lt=2**53)], Annotated[dict[bytes, bytes], Field(min_length=1)]

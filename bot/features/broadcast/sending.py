@@ -88,17 +88,14 @@ class BroadcastStatus:
 
 
 class HalfRate:
-    """Permits for copies at half of the rate of the bot, so that it goes on answering people.
-
-    `per_second` is the rate of the bot, 0 is no limit.
-    """
+    """Permits for copies at half of the rate of the bot, so that it goes on answering people."""
 
     def __init__(
         self, chat: Chat, per_second: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._chat = chat
         self._now = clock
-        self._every_s = 2 / per_second if per_second else 0.0
+        self._every_s = 2 / per_second if per_second else 0.0  # a rate of 0 is no limit
         self._free_at = 0.0
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:

@@ -67,10 +67,8 @@ def privacy(me: BotIdentity) -> Row:
 def webhook(
     state: WebhookState, public_address: str | None, now: float, *, take_over: bool = False
 ) -> Row:
-    """Judge where updates go. Show only the host of another bot's webhook: its path may be secret.
-
-    `now` is in Unix seconds.
-    """
+    """Judge where updates go; `now` is in Unix seconds."""
+    # Only the host is shown: the path of another bot's webhook may be secret.
     what, host = "Telegram webhook", urlsplit(state.url).hostname or ""
     waiting = f"{state.pending_updates} waiting"
     if public_address is None and not state.url:

@@ -28,14 +28,12 @@ _TRANSCRIBE = (
 )
 
 PageText = Callable[[Picture], Awaitable[str | None]]
-"""Returns the text of a page, None if the model cannot see; raises `ModelError`."""
+"""Returns the text of a page, "" if it is empty, None if the model cannot see; raises `ModelError`.
+"""
 
 
 async def text_of_page(model: ChatModel, page: Picture) -> str | None:
-    """Return the text of a scanned page, "" for an empty one, None if the model cannot see.
-
-    Raise `ModelError`.
-    """
+    """Return the text of a scanned page, as `PageText` says."""
     messages = (
         PromptMessage("system", _TRANSCRIBE),
         PromptMessage("user", PAGE_QUESTION, pictures=(page,)),

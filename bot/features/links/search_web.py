@@ -56,10 +56,7 @@ class SearchService:
             self._headers["X-Subscription-Token"] = named
 
     async def search(self, query: str) -> list[str]:
-        """Return at most eight results, best first; raise `SearchFailed`.
-
-        Each has a title, an address, and mostly a short text, on a line each.
-        """
+        """Return results, best first: title, address, mostly a text; raise `SearchFailed`."""
         words = " ".join(query.split()[:_MAX_QUERY_WORDS])[:_MAX_QUERY_CHARS]
         try:
             async with asyncio.timeout(_TIMEOUT_S):

@@ -80,12 +80,11 @@ class _Excerpt:
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
-    Features add settings and lines. With a `word` it returns only facts, synopses and what was
-    imported with the word.
+    Features add settings and lines.
     """
 
     def __init__(self, services: Services, word: str = "") -> None:
-        self.word = word
+        self.word = word  # if given, only facts, synopses and imports that have it are returned
         self.services = services
         self._memory, self._histories = services.memory, services.memory.histories
         self._features, self.sentences = services.features, services.sentences

@@ -51,17 +51,14 @@ def feature(services: Services) -> Feature:
 
 
 class RecallCommand:
-    """Searches one conversation as a turn does; the only model is that of the embeddings.
-
-    `allows` tells whether models may be asked for a person now. Otherwise words alone are searched.
-    """
+    """Searches one conversation as a turn does; the only model is that of the embeddings."""
 
     def __init__(
         self, memory: Memory, allows: Callable[[int], Awaitable[bool]], sentences: Sentences
     ) -> None:
         self._histories = memory.histories
         self._mailbox = memory.mailbox
-        self._allows = allows
+        self._allows = allows  # whether models may be asked for a person; else by words alone
         self._sentences = sentences
         self.commands = (
             BotCommand(

@@ -2,8 +2,7 @@
 
 Spans hold fixed words, names of models and tools, counts, and hashes of conversations. They never
 hold words, names or ids of people. The span that a task works on is passed by context, like the
-fields of log lines. Imported only if traces are on, because OpenTelemetry takes
-time and memory.
+fields of log lines. Imported only if traces are on: OpenTelemetry takes time and memory.
 """
 
 import os
@@ -120,9 +119,8 @@ def exporter_to(endpoint: str) -> OTLPSpanExporter:
 class Traces:
     """Makes spans of the steps that it observes; a thread of its own sends them in batches.
 
-    `endpoint` is the base address of an OTLP collector that takes HTTP. Other options are read by
-    the SDK from its own variables. `name` hashes a conversation. If the collector is slow, spans
-    are dropped and nothing waits.
+    `endpoint` is the base address of an OTLP collector that takes HTTP. The SDK reads other options
+    from its own variables. If the collector is slow, spans are dropped and nothing waits.
     """
 
     def __init__(self, endpoint: str, name: Callable[[Scope], str]) -> None:
@@ -130,7 +128,7 @@ class Traces:
         self._provider = TracerProvider(resource=Resource.create(), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(exporter_to(endpoint)))
         self._tracer = self._provider.get_tracer("ricordo")
-        self._name = name
+        self._name = name  # hashes a conversation
 
     def close(self) -> None:
         """Send what is left, for at most 1.5 s."""
