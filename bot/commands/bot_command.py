@@ -66,8 +66,7 @@ Audience = Literal["everyone", "private", "groups", "operators", "unlisted"]
 """Where menus and /help list a command; `unlisted` is in neither."""
 
 
-Section = Literal["memory", "talk", "data"]
-"""The sections of /help, in their order."""
+Section = Literal["memory", "talk", "data"]  # the sections of /help, in their order
 
 IsUseful = Callable[[IncomingMessage, Scope], Awaitable[bool]]
 """Returns whether /help lists a command for whoever sent a message in a conversation."""

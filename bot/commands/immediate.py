@@ -70,10 +70,7 @@ class ImmediateActions:
     acts: Mapping[type[Any], Act]  # on other updates, by their type: see `Feature.arrivals`
 
     async def act(self, update: ImmediateUpdate) -> IncomingMessage | None:
-        """Act on an update; return a message that still has to be answered.
-
-        Raise `StoreError` or `TelegramError` so that Telegram sends the update again.
-        """
+        """Act on an update, as `Act` says; after an error Telegram sends it again."""
         match update:
             case ButtonPress():
                 await self.press(update)

@@ -48,8 +48,7 @@ log = structlog.get_logger(__name__)
 _TYPING_S = 5
 _DRAFT_S = 30
 
-Commands = tuple[tuple[str, str], ...]
-"""Names without slash, and descriptions."""
+Commands = tuple[tuple[str, str], ...]  # names without slash, and descriptions
 
 
 class PageTelegram(SendListeners):

@@ -96,14 +96,11 @@ class BehaviorsCommand:
         return {each.behavior for each in here.all(Attached)}
 
     async def attach(self, conversation: Scope, name: str, *, is_on: bool = True) -> None:
-        """Attach a behavior or, if not `is_on`, detach it; raise `StoreError`.
-
-        It learns nothing of what was said before.
-        """
+        """Attach a behavior or, if not `is_on`, detach it; raise `StoreError`."""
         memory, behavior = self.memory, self.behaviors[name]
         here = await memory.scopes.read(conversation)
         is_new = is_on and here.get(Attached, name) is None
-        if is_new and isinstance(behavior, LearningBehavior):
+        if is_new and isinstance(behavior, LearningBehavior):  # it learns nothing said before
             meta = memory.keys.scope(conversation).meta
             newest = int(await memory.client.call("HGET", meta, "next_seq") or 0)
             scope = conversation.facts_scope if behavior.is_personal else conversation

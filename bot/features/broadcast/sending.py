@@ -38,8 +38,7 @@ from memory.store.errors import LeaseLost, StoreError
 
 log = structlog.get_logger(__name__)
 
-STOP, MUTE = "stop_broadcast", "mute"
-"""Buttons: below the progress, and below each copy."""
+STOP, MUTE = "stop_broadcast", "mute"  # the buttons below the progress, and below each copy
 _EVERY_S = 15.0
 _OPEN_EVERY_S = 2.0
 _SHOW_EVERY_S = 3.0

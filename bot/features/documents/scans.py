@@ -65,10 +65,9 @@ async def with_scans(
 
 
 async def take_out(content: bytes, wanted: Sequence[int] = ()) -> Mapping[int, Picture]:
-    """Return the first pages that are pictures, at least one.
+    """Return the first pages that are pictures, by their numbers; `wanted`: only these are tried.
 
-    A page is named by its number; only the `wanted` ones are tried, all if there are none.
-    Raise `NotRead` ("no_text").
+    Raise `NotRead` ("no_text") if there is none.
     """
     try:
         answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS, *wanted[:_MAX_TRIED])

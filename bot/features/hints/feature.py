@@ -24,8 +24,7 @@ _DAY_S = 24 * _HOUR_S
 _BETWEEN_S = 7 * _DAY_S
 _ABSENCE_S = 14 * _DAY_S
 _FROM_MESSAGE = 3  # the voice hint comes with this message of a person, or with a later one
-_MIN_WORDS = 3
-"""Two questions with fewer words may be the same by chance: "and you?"."""
+_MIN_WORDS = 3  # two questions with fewer words may be the same by chance: "and you?"
 _MAX_CHARS = 300
 """Longer messages are not compared: they take too long, and hardly anybody writes one twice."""
 

@@ -56,10 +56,7 @@ def list_in(content: bytes, *, is_asked: bool) -> str:
 
 
 def read_list(pasted: str, at: float) -> dict[str, Any]:
-    """Return the lines of a list without bullets and dates, each as a fact of its date.
-
-    `at` is when the list was sent; it dates the lines without a date.
-    """
+    """Return the lines of a list as facts, each of its date, or else of `at`, when it was sent."""
     facts = dict(_dated(line, at) for line in _lines(pasted))
     talks = [
         {"title": "", "at": said_at, "messages": [["fact", text, said_at]]}

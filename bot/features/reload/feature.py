@@ -61,10 +61,7 @@ class Reloading:
         await repeat(self._look, "reload", _LOOK_EVERY_S, self._noted)
 
     async def _answer(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Reload here at once, and have the other processes do so within seconds.
-
-        Say what changed here; raise `StoreError`.
-        """
+        """Reload here, have the other processes do so, and say what changed; raise `StoreError`."""
         self._seen = await self._client.call("INCR", self._key)
         await self._store.note(RELOADS)
         reloaded = self._reload()

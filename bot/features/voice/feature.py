@@ -89,10 +89,7 @@ class VoiceStep:
     sentences: Sentences
 
     async def answer(self, request: Request, _: ChatHistory) -> Request | None:
-        """Return the request with the words in it, None if there are none.
-
-        Raise `ModelError` or `TelegramError` if the servers cannot be reached.
-        """
+        """Return the request with the words in it, or None; raise `ModelError`, `TelegramError`."""
         sounds = [each for each in request.updates if each.kind == "voice"]
         heard = await read_media(request, sounds, self._words, self.sentences, "voice")
         if not heard:
