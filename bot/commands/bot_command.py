@@ -59,8 +59,7 @@ PrivacyPart = Callable[[str, Scope], Awaitable[tuple[str, Button]]]
 people who may change what is stored there."""
 
 NOTHING = re.compile(r"(?!)")
-ANYTHING = re.compile(r".+", re.DOTALL)
-"""What a command takes that reads the words behind it itself."""
+ANYTHING = re.compile(r".+", re.DOTALL)  # for a command that reads the words behind it itself
 
 Audience = Literal["everyone", "private", "groups", "operators", "unlisted"]
 """Where menus and /help list a command; `unlisted` is in neither."""

@@ -17,8 +17,7 @@ from memory.store.keys import Scope
 log = structlog.get_logger(__name__)
 
 _ID = "[1-9][0-9]{0,17}"  # Redis accepts no much larger one; only a fact of a topic has a negative
-_RECALL_AGAIN = "k"
-"""The kind of code that names messages, "k12,13", which a deleted fact rested on."""
+_RECALL_AGAIN = "k"  # kind of a code that names messages, "k12,13", which a deleted fact rested on
 _CODE = re.compile(rf"x|d.*|f-?{_ID}|[srm]{_ID}|{_RECALL_AGAIN}{_ID}(?:,{_ID})*")
 _MAX_SEQS = 3  # messages that a button can name within Telegram's 64 bytes
 

@@ -43,11 +43,9 @@ _COMMAND = "edited"
 """The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
 """
 
-_NONCE = "edit:"
-"""Prefix of the nonce. The rest is the id of our question: a reply tells us nothing else."""
+_NONCE = "edit:"  # begins a nonce; the id of our question follows: a reply tells us nothing else
 
-_CARD = "card:"
-"""Before the nonce of a question about a learned fact; else a question is about a fact's id."""
+_CARD = "card:"  # before the nonce of a question about a learned fact; others are about a fact's id
 
 OF_MESSAGE = "heard:"  # before the id and the time of a message: the reply counts as an edit of it
 
@@ -55,8 +53,7 @@ _OUTCOMES: Mapping[str, str] = {
     each: f"memory.{each}" for each in ("edited", "edit_gone", "edit_unfit", "edit_not_yours")
 } | {"edit_off_record": "off.no_memory"}
 
-YES, NO, REWORD = "yes", "no", "reword"
-"""The verbs of the buttons; the last one asks for other words."""
+YES, NO, REWORD = "yes", "no", "reword"  # verbs of the buttons; the last one asks for other words
 _MAX_DOMAIN_CHARS = 2_000  # more than `MAX_DOMAIN_BYTES`: a person sees all that they agree to
 
 

@@ -34,8 +34,7 @@ _SHOWN = ("image/jpeg", "image/png", "image/gif", "image/webp", "audio/")
 """Types of files that the page shows or plays; none of them can hold a script."""
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
-_MAX_TEXT = 4096
-"""Characters of one message; a longer text is sent as several, as Telegram's apps do."""
+_MAX_TEXT = 4096  # of one message; a longer text is sent as several, as Telegram's apps do
 
 _MAX_TYPED = 100_000  # characters of the text in one form; the page's script refuses more, too
 

@@ -49,8 +49,7 @@ from memory.work.item import WorkItem
 
 _WEB = Path(__file__).parent / "web"
 _HOSTS = ["127.0.0.1", "localhost", "[::1]"]
-_HEARTBEAT_S = 3
-"""The page is refreshed this often, because learning goes on after the last message."""
+_HEARTBEAT_S = 3  # the page is refreshed this often: learning goes on after the last message
 
 _MIN_SHOWN, _SLIDE = 60, 20
 """Newest messages of a chat that are shown at first; the first one changes only every 20 messages,

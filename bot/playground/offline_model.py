@@ -48,8 +48,7 @@ _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _WORD_WITH_SPACE = re.compile(r"\s*\S+\s*")
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
 _LINK = re.compile(r"https?://[^\s<>\"'()]*[^\s<>\"'().,;:!?]")
-_MAX_COUNT = 500
-"""Counting is the one long answer here: it shows how an answer grows and can be stopped."""
+_MAX_COUNT = 500  # the one long answer here: it shows how an answer grows and can be stopped
 _SEARCH = "search_memory"
 _MAX_READ, _MAX_END = 3_000, 500
 """Characters that are read of a text, and of the end of a longer one, where it may ask."""

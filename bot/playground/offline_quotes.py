@@ -35,8 +35,7 @@ from memory.search.words import (
 )
 
 _LISTED = tomllib.loads(files("bot.playground").joinpath("offline_model.toml").read_text("utf-8"))
-SAYS: dict[str, dict[str, str]] = _LISTED.pop("says")
-"""The sentences of the offline model by language."""
+SAYS: dict[str, dict[str, str]] = _LISTED.pop("says")  # the offline model's sentences by language
 _LISTED["changes"] += f"|{_LISTED['moved']}"
 _LISTED["corrects"] += f"|{_LISTED['moved']}|{_LISTED['wrong']}"
 SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
@@ -53,8 +52,7 @@ _CLAUSE = re.compile(r"[^.,;:!。！،]++[.\s]*+")
 _WORDS = re.compile(r"[\w']+")
 _LETTERS_OF_SLIPS, _MAX_SLIPS = range(5, 30), 8
 """Letters of a word that may have a slip, and how many words of a question are tried."""
-_MAX_ASKING_WORDS = 6
-"""A longer clause without a question mark tells something: "When my son was born, I ..."."""
+_MAX_ASKING_WORDS = 6  # a longer clause without "?" tells something: "When my son was born, I ..."
 _MIN_WORDS = 5  # a quote of fewer words says little without what stands beside it
 _MIN_SHARE = 0.34  # share of a question's meanings, by weight, that an answer must have
 _SURE = 0.75

@@ -19,8 +19,7 @@ from memory.store.keys import Scope
 
 ADMIN_ID = 1  # Anna operates this bot and may use the admin commands
 
-GUEST = (99, "Maya")
-"""The person of the made-up year; she has a private chat and is not in the group."""
+GUEST = (99, "Maya")  # of the made-up year; she has a private chat and is not in the group
 
 GROUP_ID, GROUP = -1_000_000_000_001, "Sailing club"
 _FIRST_TOPIC = 2

@@ -20,8 +20,7 @@ from memory.erasure.jobs import Job
 from memory.store.store import Scripts, Store
 
 LUA = Path(__file__).parent / "lua"
-MAX_ASKING = 100
-"""Requests that may wait for a decision at once, so that many accounts cannot fill the store."""
+MAX_ASKING = 100  # requests that may wait at once, so that many accounts cannot fill the store
 _ASKING_S = 7 * 86_400
 _MAX_REFUSED = 10_000
 

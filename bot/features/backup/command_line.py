@@ -32,8 +32,7 @@ _SENTENCES: dict[Outcome, str] = {
     "expired": "not restored: older than MEMORY_TTL_DAYS",
 }
 _PROGRESS_S = 1.0
-NOTHING_THERE = 3
-"""The exit status of restoring files without memory; 1 is a refusal, and 2 a wrong command."""
+NOTHING_THERE = 3  # the exit status of restoring files without memory; a refusal is 1
 
 
 def add_commands(commands: Subcommands) -> None:

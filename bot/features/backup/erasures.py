@@ -25,8 +25,7 @@ _ENTRY = re.compile(
     re.ASCII,
 )
 """What an entry says of a hashed id, as `memory.store.journal` writes it."""
-_MAX_NUMBERS = 2_000_000
-"""Numbers that the entries of one scope may name: more than a conversation can hold."""
+_MAX_NUMBERS = 2_000_000  # that entries of one scope may name: more than a conversation can hold
 
 
 @dataclass(slots=True)

@@ -31,8 +31,7 @@ from memory.store.store import LAYOUT, Scripts, Store
 from memory.work.item import WorkItem
 from memory.work.items import look_at
 
-_STAGED_S = 120
-"""What a restore has staged expires this long after its last write: no erasure looks there."""
+_STAGED_S = 120  # what is staged expires so long after its last write: no erasure looks there
 _PAGE = 100
 _MAX_LOSSES = 3
 _KINDS = {"scope", *STREAMS, "scope_end", "journal", "access", "end"}

@@ -24,8 +24,7 @@ ACTIVE_S = ACTIVE_DAYS * 86_400
 _PAGE = 500
 
 NEWS = "announcements"  # the topic of notes that have every worker look for an announcement
-_KEPT_S = 7 * 86_400
-"""How long an announcement that nobody carries on, or one that has ended, is kept."""
+_KEPT_S = 7 * 86_400  # how long an announcement is kept that nobody carries on, or that has ended
 
 Outcome = Literal["sent", "muted", "gone", "refused", "unknown", "later"]
 """How the sending to a chat ended. "gone": it counts as not reachable until it writes again.

@@ -38,11 +38,9 @@ _TOOL = (
     "Search the files that were sent in this conversation and the operator's documents. "
     "Use it for questions that such a document may answer. Cite what you use."
 )
-_FRESH_S = 900
-"""A question that finds nothing may be about a file that was sent within this many seconds."""
+_FRESH_S = 900  # a question that finds nothing may be about a file sent within so many seconds
 
-_MAX_OPENING = 8
-"""The model then sees this many first passages of the file, as far as the budget allows."""
+_MAX_OPENING = 8  # then the model sees so many first passages of it, if the budget allows
 
 _MAX_LISTED = 10
 _MIN_TITLE_WORD = 3

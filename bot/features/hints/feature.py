@@ -25,8 +25,7 @@ _BETWEEN_S = 7 * _DAY_S
 _ABSENCE_S = 14 * _DAY_S
 _FROM_MESSAGE = 3  # the voice hint comes with this message of a person, or with a later one
 _MIN_WORDS = 3  # two questions with fewer words may be the same by chance: "and you?"
-_MAX_CHARS = 300
-"""Longer messages are not compared: they take too long, and hardly anybody writes one twice."""
+_MAX_CHARS = 300  # longer messages take too long to compare, and hardly anybody writes one twice
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,7 @@ _MAX_LISTED = 1_000  # an operator may choose among so many tools of a server
 _MAX_TOOLS = 64
 _MAX_DESCRIPTION_CHARS = 1_000
 _MAX_SCHEMA_CHARS = 4_000
-_LIST_TIMEOUT_S = 20.0
-"""A command may have to import a lot; it takes several seconds on a busy machine."""
+_LIST_TIMEOUT_S = 20.0  # a command may have to import a lot, for seconds on a busy machine
 _MAX_NAME_CHARS = 64
 _INVALID = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_SHOWN_CHARS = 1_000

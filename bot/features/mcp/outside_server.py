@@ -43,20 +43,17 @@ MAX_BYTES = 8 * 2**20
 _MAX_VALUES = 100_000
 """Values of JSON, lines and pieces of one connection. Each takes up to 500 bytes of memory. Commas,
 opening brackets and line ends are counted, also those inside texts."""
-_MAX_REQUESTS = 100
-"""HTTP requests of one connection: a server may make us connect again, or ask something itself."""
+_MAX_REQUESTS = 100  # of one connection: a server may have us connect again, or ask something
 _MAX_LISTED = {"tools": 256, "content": 1_000}
 """The first tools of a page and the first parts of a result are kept."""
 _MAX_FIELDS = 16  # beside the tools of a page, for the library's check of one tool
 _LARGE_BYTES = 2**18
-_LARGE_AT_ONCE = 2
-"""So many connections may have sent more than `_LARGE_BYTES`; others wait before they read on."""
+_LARGE_AT_ONCE = 2  # connections with more than `_LARGE_BYTES`; others wait before they read on
 _LARGE: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
 _MAX_PAGES = 8
 _MAX_FILES = 10
 _MAX_NAME_CHARS = 300
-_MAX_CHARS = 100_000
-"""Only this beginning of a text is kept; the toolbox then shortens it to the limit of a tool."""
+_MAX_CHARS = 100_000  # of a text that are kept; the toolbox shortens it to the limit of a tool
 
 # These log what servers send.
 for _name in ("mcp", "client"):

@@ -14,8 +14,7 @@ from memory.behaviors.tool import Arguments, Tool, ToolError
 # other names, no attributes and no strings.
 _MAX_CHARS = 300
 _MAX_DIGITS = 60
-_MAX_BITS = 10_000
-"""Of a power. Such a number is too long to be shown, but many of them are computed quickly."""
+_MAX_BITS = 10_000  # of a power: too long to be shown, but many such numbers are computed quickly
 
 Number = int | float
 

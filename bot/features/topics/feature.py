@@ -84,8 +84,7 @@ HEADING = "Said in other topics of this chat:"
 
 _MAX_TOPICS = 10  # at most this many topics are searched: those in which somebody wrote last
 
-_MAX_FILLED = 3_000
-"""A topic with more messages is searched only as far as this process has loaded it."""
+_MAX_FILLED = 3_000  # a topic with more messages is searched as far as this process has loaded it
 
 _PAGE = 200
 _MAX_FOUND = 4
@@ -267,8 +266,7 @@ def _name(topic: ScopeMemory) -> str:
 
 _MAX_BYTES = 96  # Telegram takes 128 characters and shows some thirty in the list of topics
 
-_NAMES_KEPT_S = 7 * 86_400
-"""How long we know who named a topic; after that the bot leaves its name alone."""
+_NAMES_KEPT_S = 7 * 86_400  # how long we know who named a topic; then the bot leaves its name alone
 
 
 class TopicTitles:

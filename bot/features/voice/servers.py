@@ -21,8 +21,7 @@ MAX_CHARS = 20_000  # the text of a sound is cut at this length; 20 minutes of t
 _MAX_S = 24 * 3600
 _OPUS_PER_S = 48_000
 _MAX_PAGE_BYTES = 65_307  # of an OGG; so the last page of a whole one begins in its last bytes
-_MIN_BYTES_PER_S = 750
-"""No codec of speech takes less, so a sound cannot be made to look longer than it may be."""
+_MIN_BYTES_PER_S = 750  # no codec of speech takes less, so no sound can be made to look longer
 _USUAL_BYTES_PER_S, _MAX_BYTES_PER_S = 16_000, 192_000
 """Of a sound whose length nobody states: 128 kbit/s. The head of a WAV may state up to 192,000."""
 _PATH = "/audio/transcriptions"
@@ -104,8 +103,7 @@ def length_s(sound: bytes, stated_s: int) -> int:
 
 
 SPEECH_TIMEOUT_S = 10.0
-MAX_SPOKEN_CHARS = 2_000
-"""OpenAI takes 4,096; of so much text the server needs longer than people want to wait."""
+MAX_SPOKEN_CHARS = 2_000  # OpenAI takes 4,096, but a server needs longer for them than people wait
 _MAX_SOUND_BYTES = 5 * 2**20
 _SPEECH_PATH = "/audio/speech"
 

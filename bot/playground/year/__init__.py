@@ -38,10 +38,8 @@ log = structlog.get_logger(__name__)
 _FOLDER = Path(__file__).parent
 _DOCUMENT = _FOLDER / "allotment.md"
 _HEADING = re.compile(r"^(?=#)", re.MULTILINE)
-_LAST_DAY = (11, 22)
-"""Month and day of the last message, so that the seasons in the talk are those of its dates."""
-_UNSAID = ("", "", "", "")
-"""How people behaved, what they felt and prefer, and why the bot answered so."""
+_LAST_DAY = (11, 22)  # month and day of the last message: the talk has the seasons of its dates
+_UNSAID = ("", "", "", "")  # behavior, feelings, preferences, and why the bot answered so
 _CHANGING = ("Lives in", "Works as", "Leads the")  # facts that begin so are of a kind that changes
 
 
