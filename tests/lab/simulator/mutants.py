@@ -268,7 +268,7 @@ MUTANTS = (
         acts="text text edit",
         often="pause repeated",
         alone=True,
-        since=735,
+        since=3_990,
     ),
     Mutant(
         "a question that is answered again stays in the history",
