@@ -145,19 +145,6 @@ async def test_files_are_listed_and_deleted_one_by_one_or_with_the_conversation(
     assert "190" not in asked_last(rig)
 
 
-async def test_documents_can_be_turned_off_or_left_to_the_tool(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna(documents="off")
-    reply = await send(anna, chat, notes())
-    assert reply.text == sentence("unsupported.document")
-    await send(anna, chat, notes(), "What is this?")
-    assert asked_last(rig) == "What is this?"
-    await rig.bot.stop()
-    await rig.start(documents="tool")
-    await send(anna, chat, notes(), QUESTION)
-    assert "190" not in asked_last(rig)
-    assert "search_documents" in [tool.name for tool in rig.requests[-1].tools]
-
-
 async def test_a30_operators_documents_are_read_only_by_bots_that_name_their_namespace(
     rig: Rig, tmp_path: Path
 ) -> None:

@@ -1,10 +1,8 @@
 """Files of tools and drawn pictures arrive once, with the answer."""
 
 import sys
-from base64 import b64encode
 from pathlib import Path
 
-import mcp_types as types
 import orjson
 
 from tests.acceptance.operator_parts import chart
@@ -12,7 +10,6 @@ from tests.acceptance.rig import ROOT, Rig
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Hang
-from tests.servers.mcp_shop import Shop, ShopServer
 from tests.servers.model_api import PICTURE, Dialect, Reply, is_image, server_error, tool_call
 
 TABLE = b"ship,berth\nAlbatross,B-17\n"
@@ -51,29 +48,6 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(rig: Ri
     assert b"[sent picture: berths.png]" in stored
     assert chart() not in stored
     assert TABLE not in stored
-
-
-async def test_a_picture_of_an_mcp_server_arrives_once(rig: Rig) -> None:
-    """A kill -9 strikes between the picture and the text, and one while the picture is sent."""
-    shop = Shop()
-    data = b64encode(chart()).decode()
-    shop.files = [types.ImageContent(type="image", data=data, mime_type="image/png")]
-    anna, chat = rig.anna()
-    async with ShopServer(shop) as server:
-        servers = orjson.dumps({"shop": {"url": server.address}}).decode()
-        await rig.start(mcp_servers=servers, coalesce_s=0)
-        shows = Reply(tool_calls=(tool_call("shop__picture", thing="stamp"),))
-        rig.script.on("Show", shows, LONG)
-        silence = rig.telegram.faults.add(Hang(30), method="sendMessage")
-        await anna.say(chat, "Show me the stamp")
-        await rig.telegram.wait_for(lambda: silence.left == 0)
-        assert shown(chat) == [("photo", "")]
-        await rig.restart()
-        await closed(rig, 1)
-        assert shown(chat) == [("photo", ""), ("", LONG.strip())]
-        assert len(rig.telegram.calls_to("sendPhoto")) == 1
-        assert [name for name, _ in shop.calls] == ["picture"]
-    assert rig.model.log.refusals == []
 
 
 async def test_the_command_of_our_docs_draws_what_is_found_again(rig: Rig, tmp_path: Path) -> None:

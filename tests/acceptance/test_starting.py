@@ -75,26 +75,10 @@ async def refusal_of(bot: BotProcess) -> dict[str, Any]:
     return refused
 
 
-async def set_anothers_webhook(rig: Rig) -> None:
+async def test_a_bot_takes_a_webhook_over_if_it_may(rig: Rig) -> None:
     client = TelegramClient(rig.telegram.token, rig.telegram.url)
     await client.set_webhook(f"http://127.0.0.1:{free_port()}/secret-path", "s3cret")
     await client.close()
-
-
-async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(rig: Rig) -> None:
-    """A worker does not poll and starts."""
-    rig.environment["WEBHOOK_URL"] = ""
-    await set_anothers_webhook(rig)
-    refused = await refusal_of(rig.bot)
-    assert refused["reason"] == "WebhookTaken"
-    assert "TAKE_OVER_WEBHOOK=yes" in refused["detail"]
-    assert "secret-path" not in str(rig.bot.raw)
-    await rig.another_bot(command="worker").start()
-    assert rig.telegram.calls_to("deleteWebhook") == []
-
-
-async def test_a_bot_takes_a_webhook_over_if_it_may(rig: Rig) -> None:
-    await set_anothers_webhook(rig)
     await rig.start(webhook_url="", take_over_webhook="yes")
     await rig.bot.wait_for_log("webhook taken over: the process there gets no messages any more")
     await rig.ask(*rig.anna(), "Are you there?")
