@@ -317,10 +317,6 @@ def ending(module: ModuleType) -> frozenset[str]:
     return frozenset(name for text in texts for name in _QUOTED.findall(text))
 
 
-def default_of(setting: str) -> str:
-    return str(Settings.model_fields[setting].default)
-
-
 def test_the_sdks_docstrings_name_models_that_end() -> None:
     assert {"gpt-4.1-mini", "gpt-5-mini", "gpt-3.5-turbo"} <= ending(chat_model)
 
@@ -332,6 +328,6 @@ def test_the_sdks_docstrings_name_models_that_end() -> None:
 def test_a_default_model_is_known_to_the_sdk_and_its_end_is_not_announced(
     setting: str, module: ModuleType
 ) -> None:
-    default = default_of(setting)
+    default = str(Settings.model_fields[setting].default)
     assert f'"{default}"' in inspect.getsource(module)
     assert default not in ending(module)

@@ -37,10 +37,6 @@ class Ticket(BaseModel):
     labels: list[str] = []
 
 
-def state_with(**domain: object) -> dict[str, object]:
-    return KnowledgeBase(discussion_summary="A ticket").model_dump() | {"domain": domain}
-
-
 async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_is_learned(
     memory: Memory,
 ) -> None:
@@ -48,7 +44,9 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     refusals: list[str] = []
     state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1), refusals.append)
     memory.enable_learning([state], model)
-    model.parts = {"running_state": state_with(key="A-1", labels=["secret" * 350])}
+    told = KnowledgeBase(discussion_summary="A ticket").model_dump()
+    told["domain"] = {"key": "A-1", "labels": ["secret" * 350]}
+    model.parts = {"running_state": told}
     await talk(memory, "one")
     with capture_logs() as logs:
         await memory.learn(HERE)

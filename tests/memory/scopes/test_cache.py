@@ -33,22 +33,19 @@ def columns(seq: int, text: str) -> dict[bytes, bytes]:
     return {b"r": role, b"t": text.encode(), **rest}
 
 
-def loaded(first: int, last: int, fingerprint: str = "words", text: str = "hello") -> Delta:
+def loaded(
+    first: int, last: int, fingerprint: str = "words", text: str = "hello", row: bytes = ROW
+) -> Delta:
     """Load messages and vectors from `first` to `last`, the newest that there are."""
     seqs = range(first, last + 1)
     messages = StreamDelta(
         entries=[(seq, columns(seq, text)) for seq in seqs],
         length=last,
         fingerprint=fingerprint,
-        vectors=[(seq, ROW) for seq in seqs],
+        vectors=[(seq, row) for seq in seqs],
         vectors_length=last,
     )
     return Delta(("0", "0"), 0, 0, {}, StreamDelta(), messages)
-
-
-def with_vectors(delta: Delta, vectors: list[tuple[int, bytes]]) -> Delta:
-    assert delta.messages
-    return replace(delta, messages=replace(delta.messages, vectors=vectors))
 
 
 def seqs(scope_memory: ScopeMemory) -> list[int]:
@@ -91,8 +88,7 @@ def test_vectors_of_another_length_are_not_mixed_with_those_before() -> None:
     """A model may change behind its name."""
     here = read_before().join(loaded(5, 6), TAIL)
     here.messages.indexed(UTC)
-    wider = with_vectors(loaded(7, 8), [(7, WIDER_ROW), (8, WIDER_ROW)])
-    assert state(here.join(wider, TAIL)) == ([7, 8], 2, False)
+    assert state(here.join(loaded(7, 8, row=WIDER_ROW), TAIL)) == ([7, 8], 2, False)
 
 
 def test_a_full_read_may_have_left_a_gap_so_what_was_before_it_goes() -> None:
