@@ -7,7 +7,6 @@ from memory.queue.open_turn import OpenTurn
 from memory.work.item import due_task
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit_store import StoreAuditor
-from tests.lab.simulator.loop import Process
 from tests.lab.simulator.records import MadeReply, SentPart
 from tests.lab.simulator.store.keyspace import Args, Hash, Reply
 
@@ -90,11 +89,8 @@ class Auditor(StoreAuditor):
         self.records.counts["forgettings"] += 1
         self.records.forgotten[person] = max(confirmed, self.records.forgotten.get(person, 0))
         for update in self.records.updates.values():
-            if (
-                update.sender != person
-                or update.update_id > confirmed
-                or update.sent_at > confirmed_at
-            ):
+            is_newer = update.update_id > confirmed or update.sent_at > confirmed_at
+            if update.sender != person or is_newer:
                 continue
             self._erase(update)
             seen = self.records.conversations[update.tag]
@@ -118,9 +114,9 @@ class Auditor(StoreAuditor):
             *_, held_until, holder, _ = stored.split(b"|", 6)
             self._holder, self._held_until = holder.decode(), int(held_until)
 
-    def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
+    def after(self, caller: str, script: str, keys: Args, args: Args, reply: Reply) -> None:
         """Note which reminders are set, and which may be sent from now on."""
-        super().after(process, script, keys, args, reply)
+        super().after(caller, script, keys, args, reply)
         records = self.records.reminders
         if script == "commit" and isinstance(reply, list) and len(reply) > 1:
             for id_, _, _, body in orjson.loads(args[0]).get("work", ((), ()))[0]:

@@ -10,7 +10,6 @@ from memory.queue.ready_queue import GROUP
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit_turns import Note, TurnAuditor, trace_line, words_of
-from tests.lab.simulator.loop import Process
 from tests.lab.simulator.markers import History, entry_text, history_of, written_in_log
 from tests.lab.simulator.records import AcceptedUpdate, SeenConversation
 from tests.lab.simulator.store.keyspace import Args, Hash, Keyspace, Reply, SortedSet
@@ -57,11 +56,11 @@ class StoreAuditor(TurnAuditor):
         if script in ("commit", "set_aside"):
             self._turn = Hash(self._space.get(keys[2], Hash) or ())
 
-    def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
+    def after(self, caller: str, script: str, keys: Args, args: Args, reply: Reply) -> None:
         self.step += 1
         tag = _tag(keys[2 if script == "close_work" else 0]) if script.islower() else ""
         if self.is_traced:
-            self.note(process.name, trace_line(script, tag, args, reply))
+            self.note(caller, trace_line(script, tag, args, reply))
         if tag and script not in _READING:
             if script in _FENCED and reply not in _REFUSALS and not self._held:
                 self.violated("a lost lease is refused", f"{script} in {tag}")

@@ -86,7 +86,8 @@ class TurnAuditor(Observer):
         token, turn = named["token"], named["id"]
         self.records.marked[token] = self.step
         self.records.begun[token, turn] = self.step
-        self._check_taken([int(_text(entry).split("|")[0]) for entry in entries], seen)
+        members = [each for each in entries if isinstance(each, bytes)]
+        self._check_taken([Entry.of_member(each).update_id for each in members], seen)
 
     def _check_taken(self, ids: list[int], seen: SeenConversation) -> None:
         """Check which updates a turn takes, at first and when it begins again.
@@ -247,11 +248,6 @@ def is_quick(taken: Sequence[AcceptedUpdate], added: Sequence[AcceptedUpdate]) -
             return False
         newest = max(newest, update.arrived_ms)
     return True
-
-
-def _text(value: Reply) -> str:
-    assert isinstance(value, bytes | int)
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def words_of(entry: Entry) -> frozenset[int]:

@@ -41,7 +41,7 @@ class Observer:
     def before(self, script: str, keys: Args, args: Args) -> None:
         """Observe the store before a script runs."""
 
-    def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
+    def after(self, caller: str, script: str, keys: Args, args: Args, reply: Reply) -> None:
         """Observe the store after a script or a command (then `script` is its name in capitals)."""
 
 
@@ -58,12 +58,12 @@ class SharedServer:
         self._subscribers: list[asyncio.Queue[bytes]] = []
         redis.space.on_published = self._publish
 
-    def carry_out(self, process: Process, command: Command | ScriptCall) -> Reply:
+    def carry_out(self, caller: str, command: Command | ScriptCall) -> Reply:
         """Execute one atomic step; raise `StoreRefused` if the server answers with an error."""
         try:
             if isinstance(command, ScriptCall):
-                return self._run(process, command)
-            return self._execute(process, command)
+                return self._run(caller, command)
+            return self._execute(caller, command)
         except RedisError as error:
             raise StoreRefused(str(error)) from error
         except NotSimulatedError as error:
@@ -95,7 +95,7 @@ class SharedServer:
         for messages in self._subscribers:
             messages.put_nowait(message)
 
-    def _run(self, process: Process, call: ScriptCall) -> Reply:
+    def _run(self, caller: str, call: ScriptCall) -> Reply:
         name, source = self._texts[call.source]
         named = tuple(call.keys)
         keys = self._keys.get(named)
@@ -104,17 +104,17 @@ class SharedServer:
         args = [_encoded(arg) for arg in call.args]
         self._observer.before(name, keys, args)
         reply = self._redis.run(source, keys, args)
-        self._observer.after(process, name, keys, args, reply)
+        self._observer.after(caller, name, keys, args, reply)
         return reply
 
-    def _execute(self, process: Process, command: Command) -> Reply:
+    def _execute(self, caller: str, command: Command) -> Reply:
         full_name, rest = str(command[0]), command[1:]
         name, *more = full_name.encode().split()
         args = [_encoded(arg) for arg in rest]
         if more:
             args = [*more, *args]
         reply: Reply = self._redis.execute(name, args)
-        self._observer.after(process, full_name, args[:1], args, reply)
+        self._observer.after(caller, full_name, args[:1], args, reply)
         callback = _CALLBACKS.get(full_name)
         if callback is None:
             return reply
@@ -208,7 +208,7 @@ class SimulatedRedisClient(RedisClient):
             if number and self._chance.random.random() < 0.1:
                 await self._process.travel(self._chance.latency())
             try:
-                replies.append(self._server.carry_out(self._process, command))
+                replies.append(self._server.carry_out(self._process.name, command))
             except StoreRefused as error:
                 first_error = first_error or error
         if first_error is not None:
@@ -219,7 +219,7 @@ class SimulatedRedisClient(RedisClient):
         """Execute commands that their sender has already given up."""
         for command in commands:
             try:
-                self._server.carry_out(self._process, command)
+                self._server.carry_out(self._process.name, command)
             except StoreRefused:
                 continue
 
@@ -244,13 +244,10 @@ class DirectClient(RedisClient):
         texts = {text: (name, text.encode()) for name, text in sources.items()}
         redis = InMemoryRedis(lambda: round(now() * 1000), _lua())
         self._server = SharedServer(redis, Observer(), texts)
-        loop = VirtualLoop(lambda *_: None)
-        loop.close()  # nothing is awaited here
-        self._process = Process("test", loop, lambda *_: None)
 
     def carry_out(self, command: Command | ScriptCall) -> Reply:
         """Execute one command; raise a `StoreError` if the server answers with an error."""
-        return self._server.carry_out(self._process, command)
+        return self._server.carry_out("test", command)
 
     async def call(self, *command: Arg) -> Reply:
         """Execute one command, as `RedisClient.call` does."""

@@ -42,15 +42,11 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop that jumps to the next timer whenever there is nothing to do.
+    """An event loop that never waits: it jumps to the next timer. A process owns its tasks."""
 
-    `on_task` is called with each new task and its context.
-    """
-
-    def __init__(self, on_task: Callable[[NumberedTask, Context | None], None]) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self._on_task = on_task
         self._ready: deque[Handle] = deque()
         self._timers: list[tuple[float, int, Handle | asyncio.Future[None]]] = []
         self._timers_made = 0
@@ -143,7 +139,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     @classmethod
     def play(cls, scene: Coroutine[Any, Any, T]) -> T:
         """Run one scene in simulated time, from second 0 on."""
-        loop = cls(lambda *_: None)
+        loop = cls()
         try:
             return loop.run_until_complete(scene)
         finally:
@@ -157,7 +153,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> NumberedTask:
         self._tasks_made += 1
         task = NumberedTask(coroutine, self._tasks_made, loop=self, context=context)
-        self._on_task(task, context)
+        process = _CURRENT.get() if context is None else context.get(_CURRENT)
+        if process is not None:
+            process.owns(task)
         return task
 
 
@@ -221,10 +219,3 @@ class Process:
         self._tasks.pop(task, None)  # type: ignore[call-overload]  # all our tasks are numbered
         if not task.cancelled():
             task.exception()  # otherwise asyncio logs an error of a dead process
-
-
-def adopt(task: NumberedTask, context: Context | None) -> None:
-    """Give a new task to the process that made it."""
-    process = _CURRENT.get() if context is None else context.get(_CURRENT)
-    if process is not None:
-        process.owns(task)

@@ -21,7 +21,7 @@ from tests.lab.simulator.bot import BOT_ID, Connections, SimulatedBot
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts, script_sources
 from tests.lab.simulator.clock import Time, simulated
-from tests.lab.simulator.loop import Died, Process, VirtualLoop, adopt
+from tests.lab.simulator.loop import Died, Process, VirtualLoop
 from tests.lab.simulator.people import People, Running, draw_actions, draw_kinds
 from tests.lab.simulator.store.keyspace import Hash, Keyspace
 from tests.lab.simulator.store.lua import Lua
@@ -218,7 +218,7 @@ class Simulator:
     def run(self, seed: int, *, traced: bool = False) -> Outcome:
         """Run one schedule; with `traced`, keep a line for each thing that happens."""
         trace: list[str] | None = [] if traced else None
-        loop = VirtualLoop(adopt)
+        loop = VirtualLoop()
         loop.set_exception_handler(lambda *_: None)  # the auditor reports what matters
         self._time.follow(loop, seed)
         schedule = Schedule(self._shared, loop, seed, trace)
