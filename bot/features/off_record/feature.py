@@ -5,8 +5,10 @@ Between them the turn protocol keeps the words of the session apart.
 
 import re
 import time
+import tomllib
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
@@ -20,21 +22,11 @@ from memory.store.store import Store
 
 _MAX_S = 86_400
 _END_EVERY_S = 10.0
-# How people say a time in our languages: "30m", "5 minutes", "for an hour", "eine halbe Stunde".
-_UNITS_S = {
-    60: r"m|min(?:s|ut(?:e[ns]?|os?|i))?|мин(?:ут[аыу]?)?|хв(?:илин[аиу]?)?|دقیقه|(?:se)?menit"
-    r"|dakika|dk",
-    1_800: r"half an hour|halbe stunde|demi-heure|media hora|mezz['’]ora|meia hora|полчаса"
-    r"|півгодини|نیم ساعت|setengah jam|yarım saat",
-    3_600: r"h|hours?|hrs?|std|stunden?|heures?|h?or[ae]s?|ч|час(?:а|ов)?"
-    r"|годин[аиу]?|ساعت|(?:se)?jam|saat",
-    _MAX_S: r"d|days?|tage?|j|jours?|d[ií]as?|giorn[oi]|день|дн(?:я|ей|і|ів)"
-    r"|сутки|доб[аиу]|روز|(?:se)?hari|gün",
-}
+_SAID = tomllib.loads(Path(__file__).with_name("duration.toml").read_text("utf-8"))
+_UNITS_S = {int(seconds): unit for seconds, unit in _SAID["units"].items()}
 _DURATION = re.compile(
-    r"(?:(?:for|für|pendant|por|durante|per|на|برای|selama) )?"
-    r"(?:(?P<count>\d{1,4}) ?|(?:an?|one|eine[nr]?|un[aeo]?|uma?|одну?|один|یک|satu|bir) |un['’])?"
-    rf"(?:{'|'.join(f'({each})' for each in _UNITS_S.values())})\.?(?: lang| boyunca)?",
+    rf"(?:(?:{_SAID['before']}) )?(?:(?P<count>\d{{1,4}}) ?|{_SAID['one']})?"
+    rf"(?:{'|'.join(f'({each})' for each in _UNITS_S.values())})\.?(?:{_SAID['after']})?",
     re.IGNORECASE,
 )
 
