@@ -50,8 +50,7 @@ _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the pa
 _LINK = re.compile(r"https?://[^\s<>\"'()]*[^\s<>\"'().,;:!?]")
 _MAX_COUNT = 500  # the one long answer here: it shows how an answer grows and can be stopped
 _SEARCH = "search_memory"
-_MAX_READ, _MAX_END = 3_000, 500
-"""Characters that are read of a text, and of the end of a longer one, where it may ask."""
+_MAX_READ, _MAX_END = 3_000, 500  # characters read of a text, and of its end, where it may ask
 _ARABIC, _PERSIAN = frozenset("أإةىيك"), frozenset("پچژگکی")  # letters of one of them alone
 _MAX_OF_A_TIME = 3
 _MAX_KNOWN = 12  # statements that are told if somebody asks what is known

@@ -26,8 +26,7 @@ _DAY_S = 86_400
 _HOUR_S = 3_600
 _MAX_NOTICES_AN_HOUR = 20
 _MAX_WAITING = 200  # sentences that may wait to be sent; meanwhile further strangers get none
-_LEAVE_AFTER_S = 1.0
-"""When a group becomes a supergroup, Telegram reports a new group and the move, in either order."""
+_LEAVE_AFTER_S = 1.0  # Telegram reports a new supergroup and the move there in either order
 _TELLING_MS = 60_000
 _GIVES_NUMBER = "error.stranger"
 

@@ -134,8 +134,7 @@ def _bytes(fields: Mapping[str, str]) -> dict[bytes, bytes]:
     return {name.encode("latin-1"): value.encode("latin-1") for name, value in fields.items()}
 
 
-Progress = Callable[[int, int], None]
-"""Called with the number of scopes that are done, and with about how many there are."""
+Progress = Callable[[int, int], None]  # gets how many scopes are done, and of about how many
 
 
 class Saving:

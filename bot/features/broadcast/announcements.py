@@ -30,8 +30,7 @@ Outcome = Literal["sent", "muted", "gone", "refused", "unknown", "later"]
 """How the sending to a chat ended. "gone": it counts as not reachable until it writes again.
 "later": nothing was sent, and it is tried again at the end."""
 
-_BAN_PAUSE_S = 3
-"""How long all chats wait after a 429 of one chat; a second chat's 429 is about the whole bot."""
+_BAN_PAUSE_S = 3  # of all chats after a 429 of one; a second chat's 429 is about the whole bot
 
 _COUNTED: tuple[Outcome, ...] = ("sent", "muted", "gone", "refused", "unknown")
 

@@ -47,8 +47,7 @@ _GRACE_S = 2.0
 _SOURCE_GONE = ("message_gone", "not_copied")
 """Refusals that are about the message, so every other chat would get the same."""
 
-_Sent = tuple[Outcome, Pause | None]
-"""How the sending to a chat ended; and for "later", who waits for how long."""
+_Sent = tuple[Outcome, Pause | None]  # how a sending ended; for "later", who waits for how long
 
 
 class BroadcastStatus:

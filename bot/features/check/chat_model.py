@@ -174,8 +174,7 @@ _OPENING = f"The second test word is {_FIRST_WORD}."
 _QUESTION = "Two test words were given at the very beginning. Reply with both of them."
 _NOTED = PromptMessage("assistant", "Noted.")
 _FILLER = 20 * "On this day nothing happened that anybody would have to remember. "
-_MIN_COUNTED_SHARE = 0.75
-"""A server that counted a smaller share did not read all of it; vocabularies differ by less."""
+_MIN_COUNTED_SHARE = 0.75  # with less, a server did not read all of it; vocabularies differ by less
 
 
 async def whole_prompt(

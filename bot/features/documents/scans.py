@@ -17,8 +17,7 @@ _MAX_PAGE_CHARS = 8_000
 _PARSER = Parser(Path(__file__).with_name("pdf_pictures.py"), 20 * 2**20, 8 * 2**20, cpu_s=12)
 
 _PAGE = "page "
-_MIN_PAGE_CHARS = 60
-"""A page with less text may be a picture: apps that scan, and faxes, add a line of their own."""
+_MIN_PAGE_CHARS = 60  # with less text it may be a picture: apps that scan, and faxes, add a line
 PAGE_QUESTION = "What does the page say?"
 _TRANSCRIBE = (
     "The picture is a page of a document. Write down its whole text, word for word and in reading "

@@ -43,8 +43,7 @@ _TAG = re.compile(r"<[^<>]{0,500}>")
 _MAX_HTML = 4 * _MAX_ANSWER
 _HEADING = re.compile(r"#{1,6}\s.*|\*\*[^*]*\*\*:?|-{3,}")
 _BLANK = re.compile(r"[\s,]*")
-_PAUSE_S = 6 * 3600
-"""A longer pause in our own export, or in what was asked of Gemini, begins another talk."""
+_PAUSE_S = 6 * 3600  # a longer pause in our own export, or in what Gemini was asked, ends a talk
 
 Messages = list[tuple[str, str, float]]
 

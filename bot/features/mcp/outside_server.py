@@ -38,14 +38,12 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.store.tasks import in_turns
 
-MAX_BYTES = 8 * 2**20
-"""The bytes that a server may send over one connection; in base64 a file of 5 MB takes 6.7 MB."""
+MAX_BYTES = 8 * 2**20  # that come over one connection; in base64 a file of 5 MB takes 6.7 MB
 _MAX_VALUES = 100_000
 """Values of JSON, lines and pieces of one connection. Each takes up to 500 bytes of memory. Commas,
 opening brackets and line ends are counted, also those inside texts."""
 _MAX_REQUESTS = 100  # of one connection: a server may have us connect again, or ask something
-_MAX_LISTED = {"tools": 256, "content": 1_000}
-"""The first tools of a page and the first parts of a result are kept."""
+_MAX_LISTED = {"tools": 256, "content": 1_000}  # so many first ones of a page, of a result
 _MAX_FIELDS = 16  # beside the tools of a page, for the library's check of one tool
 _LARGE_BYTES = 2**18
 _LARGE_AT_ONCE = 2  # connections with more than `_LARGE_BYTES`; others wait before they read on

@@ -47,8 +47,7 @@ log = structlog.get_logger(__name__)
 PHOTO_MARK = "[photo]"  # begins the text that is stored in place of a photo
 LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
 """Stands for a photo whose album was answered without it."""
-_MAX_FETCHED_BYTES = 64 * 2**20
-"""Of all pictures of a turn; an album of ten from a camera has about 50 MB."""
+_MAX_FETCHED_BYTES = 64 * 2**20  # of all pictures of a turn; ten from a camera have about 50 MB
 _MAX_SHOWN_BYTES = 5 * 2**20  # of all pictures of a turn, as the model sees them
 
 

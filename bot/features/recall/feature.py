@@ -33,8 +33,7 @@ _JUMP = "jump"  # the command that the buttons stand for
 _MESSAGE_ID = re.compile(r"\d{1,12}")
 _MAX_FOUND = 5
 _MIN_SHARE = 0.5  # of the best score, for a message with none of the words that are looked for
-_SUPERGROUPS = -(10**12)
-"""Telegram's ids of supergroups are below this; a link to a message has the rest of the id."""
+_SUPERGROUPS = -(10**12)  # their ids are below this; a link to a message has the rest of the id
 _PASSAGE_CHARS = 300
 _NEEDED_IN_QUOTES = {"bold", "italic", "underline", "strikethrough", "spoiler", "date_time"}
 """Telegram refuses a quote without these entities, and `Quote` has none."""

@@ -29,8 +29,7 @@ VERB = "reminders"
 _LINE_UNITS = 220
 _ZONE = "zone"  # stands in callback data between the person and the zone that they press
 
-AskForZone = Callable[[int, str], Awaitable[str]]
-"""Asks a model for the zone of a person's place, "" if it does not know."""
+AskForZone = Callable[[int, str], Awaitable[str]]  # gets a person and a place; "" if unknown
 
 
 class ReminderList:

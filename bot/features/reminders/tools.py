@@ -30,8 +30,7 @@ from memory.work.items import WorkItems
 
 KIND = "reminder"
 MAX_CHARS = 500  # characters of a reminder's text
-MAX_OPEN, MAX_TASKS = 50, 10
-"""Open reminders of one person, in all their conversations, and those of them that are tasks."""
+MAX_OPEN, MAX_TASKS = 50, 10  # of a person, anywhere: open reminders, and tasks among them
 SIGN = "⏰ "  # begins a reminder, and the message of a task, when it is due
 
 _MAX_MINUTES = MAX_AHEAD_S // 60

@@ -29,8 +29,7 @@ _LEARNED = "✍"
 _MAX_AGE_S = 172_800
 _MAX_KNOWN = 4_096
 
-Marked = tuple[Scope, int]
-"""The conversation and the sequence of a message that has the mark, or gets it."""
+Marked = tuple[Scope, int]  # conversation and sequence of a message that has the mark or gets it
 
 
 class LearnedMarks:
