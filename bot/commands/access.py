@@ -47,13 +47,9 @@ class Operators:
 
     async def languages(self) -> dict[int, str]:
         """Return the language of each, by id in order, English if unknown; raise `StoreError`."""
-        if not self.ids:
-            return {}
         ids = sorted(self.ids)
-        languages = await self._client.call("HMGET", self._key, *ids)
-        return {
-            id_: (language or b"en").decode() for id_, language in zip(ids, languages, strict=True)
-        }
+        found = await self._client.call("HMGET", self._key, *ids) if ids else ()
+        return {id_: (each or b"en").decode() for id_, each in zip(ids, found, strict=True)}
 
 
 def asker_of(asked: IncomingMessage | ButtonPress, chat: Chat) -> Asker:

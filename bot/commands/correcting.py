@@ -23,10 +23,7 @@ _MAX_SEQS = 3  # messages that a button can name within Telegram's 64 bytes
 
 
 class MemoryDeletion:
-    """Deletes what a list of memories shows; a code is the letter of a kind and an id.
-
-    The kind "m" is a message that an answer recalled; it is only taken out of recall.
-    """
+    """Deletes what a list of memories shows; a code is the letter of a kind and an id."""
 
     def __init__(self, memory: Memory) -> None:
         self._correcting = memory.correcting
@@ -66,7 +63,7 @@ class MemoryDeletion:
                     change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
             case "s":
                 await self._correcting.delete_synopsis(conversation, ids[0])
-            case "m":
+            case "m":  # a message that an answer recalled; it is only taken out of recall
                 await self._correcting.hide(conversation, ids)
                 again = _RECALL_AGAIN + str(ids[0])
                 change = ListChange("why.taken_out", {"buttons.recall_again": again})

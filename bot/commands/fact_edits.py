@@ -39,9 +39,7 @@ log = structlog.get_logger(__name__)
 
 EDIT = "e"  # the action of a list that asks for the new wording of a fact
 
-_COMMAND = "edited"
-"""The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
-"""
+_COMMAND = "edited"  # what a reply becomes; its text is the outcome. From a person it does nothing
 
 _NONCE = "edit:"  # begins a nonce; the id of our question follows: a reply tells us nothing else
 

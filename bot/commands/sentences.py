@@ -11,14 +11,11 @@ from memory.erasure.questions import Question
 
 
 class Sentences:
-    """Renders the catalogue's sentences; a key that the catalogue lacks raises `KeyError`.
-
-    `zone` is the bot's time zone. `text` returns one sentence as Markdown, and the label of a
-    button as it is. All attributes are the catalogue's own.
-    """
+    """Renders the catalogue's sentences; a key that the catalogue lacks raises `KeyError`."""
 
     def __init__(self, catalogue: Catalogue, zone: tzinfo = UTC) -> None:
-        self._zone = zone
+        self._zone = zone  # of the bot
+        # The catalogue's own: `text` returns a sentence as Markdown, and a button's label as it is.
         self.text, self.day, self.meaning = catalogue.text, catalogue.day, catalogue.meaning
         self.add, self.has = catalogue.add, catalogue.__contains__
         self.languages, self.keys = catalogue.languages, catalogue.keys
