@@ -51,8 +51,7 @@ class MemoryWords:
 
 
 MemoryLine = Callable[[str, ScopeMemory, ScopeMemory], str]
-"""Gets a language, a conversation and the scope of its facts; returns a line of `/memory`, or "".
-"""
+"""Returns a line of `/memory`, or "", for a language, a conversation and the scope of its facts."""
 
 PrivacyPart = Callable[[str, Scope], Awaitable[tuple[str, Button]]]
 """Gets a language and a conversation; returns a text and a button to show below `/privacy` to
@@ -63,7 +62,6 @@ ANYTHING = re.compile(r".+", re.DOTALL)  # for a command that reads the words be
 
 Audience = Literal["everyone", "private", "groups", "operators", "unlisted"]
 """Where menus and /help list a command; `unlisted` is in neither."""
-
 
 Section = Literal["memory", "talk", "data"]  # the sections of /help, in their order
 

@@ -81,9 +81,7 @@ def counts(receipt: Receipt) -> dict[str, int]:
     return {"messages": receipt.messages, "vectors": receipt.vectors, "learned": receipt.records}
 
 
-Deleting = Callable[[CallContext], Awaitable[None]]
-"""Is told that a conversation is about to be erased."""
-
+Deleting = Callable[[CallContext], Awaitable[None]]  # called before a conversation is erased
 
 _TARGET = re.compile(r"(all)|(?:(chat|user) )?(-?[0-9]+)|")
 _JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}

@@ -54,7 +54,6 @@ _OUTCOMES: Mapping[str, str] = {
 YES, NO, REWORD = "yes", "no", "reword"  # verbs of the buttons; the last one asks for other words
 _MAX_DOMAIN_CHARS = 2_000  # more than `MAX_DOMAIN_BYTES`: a person sees all that they agree to
 
-
 _LABELS: Mapping[type[ToolWrite], tuple[str, str]] = {
     ForgetRecord: ("forget", "dont_forget"),
     StillTrue: ("still", "not_still"),

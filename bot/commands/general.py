@@ -22,7 +22,6 @@ LISTED: dict[str, tuple[Audience, ...]] = {
 }
 """Which commands menus and /help list in a private chat and in a group."""
 
-
 LET_IN = "let_in"  # the text of the `/start` of somebody who has just been let in
 _START = "start"
 _STARTERS = ("help", "memory", "privacy")  # the commands that the buttons below `/start` ask for

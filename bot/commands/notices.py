@@ -50,10 +50,8 @@ class OperatorNotices:
         is_done = not languages
         for operator, language in languages.items():
             parts = self._sentences.say(language, key, **values)
-            row = tuple(
-                Button(self._sentences.text(language, label), action)
-                for label, action in (buttons or {}).items()
-            )
+            labels = (buttons or {}).items()
+            row = (Button(self._sentences.text(language, label), does) for label, does in labels)
             is_done |= await self._send(operator, with_buttons(parts, *row))
         return is_done
 

@@ -18,8 +18,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
-ASK = "a"
-"""The action that asks whether to do `CONFIRMED`, for what cannot be undone, or another choice."""
+ASK = "a"  # the action that asks whether to do `CONFIRMED`, which cannot be undone, or another
 CONFIRMED = "x"
 PAGE = "p"  # the action that shows a page of the list
 
