@@ -98,7 +98,7 @@ class StoreAuditor(TurnAuditor):
             if script == "set_aside":
                 self._check_given_up(args[1], seen)
         elif script == "edit_entry" and reply == b"edited":
-            self._edited(args[2], seen)
+            self._edited(args, seen)
         elif script == "stop" and reply in (b"stopped", b"waits"):
             self._stopped(seen)
         elif script == "intake" and _outcome(reply) == "dropped":

@@ -145,13 +145,13 @@ class TurnAuditor(Observer):
         if update.update_id in self.records.stopped and made and made.is_answer:
             self.violated("a stopped turn gets no answer", f"w{update.update_id}")
 
-    def _edited(self, new: bytes, seen: SeenConversation) -> None:
+    def _edited(self, args: Args, seen: SeenConversation) -> None:
         """Note that a waiting message has got new words; nobody may see the old ones again.
 
         If its turn was stopped, that turn is answered after all, with the new words.
         """
+        edit, new = orjson.loads(args[0])["update_id"], args[2]
         entry = Entry.of_member(new)
-        edit = from_bytes(entry.body).update_id
         if edit in self.records.edits:
             self.violated("an edit is made once", f"w{edit} again in w{entry.update_id}")
         self.records.edits.add(edit)

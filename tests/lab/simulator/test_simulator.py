@@ -11,9 +11,16 @@ import pytest
 
 pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
 
+from bot.telegram.updates import IncomingMessage, to_bytes
+from memory.queue.mailbox import Entry
+from memory.store.keys import Keys
 from memory.text.tokens import TokenCounter
+from tests.lab.simulator.audit_store import StoreAuditor
 from tests.lab.simulator.mutants import MUTANTS, Mutant
+from tests.lab.simulator.people import ANN
+from tests.lab.simulator.records import AcceptedUpdate
 from tests.lab.simulator.schedule import Protocol, simulator
+from tests.lab.simulator.store.keyspace import Keyspace
 
 SAMPLE = 60
 EDITED = 219  # a waiting message is edited, and the reply to its new words is sent
@@ -36,6 +43,20 @@ def test_a_sample_of_schedules_with_reminders_and_tasks_keeps_every_promise(
     assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
     for what in ("reminders sent", "tasks"):
         assert sum(each.counts[what] for each in outcomes) >= REMINDING / 2, what
+
+
+def test_the_auditor_knows_a_late_edit_by_its_own_update() -> None:
+    """An entry that asks several messages again names the newest edit, also after an older one."""
+    auditor = StoreAuditor(Keyspace(lambda: 0), Keys(1), None)
+    auditor.records.updates[8] = AcceptedUpdate(
+        8, "c:7:0", 7, 0, is_text=False, arrived_ms=0, may_be_silent=True, words=frozenset()
+    )
+    body = to_bytes(IncomingMessage(8, 7, 0, False, 1, 0, ANN, "text", "w8"))  # noqa: FBT003
+    member = Entry(8, 7, is_alone=True, body=body).to_member()
+    for edit in (4, 7):
+        args = [b'{"update_id":%d}' % edit, member, member]
+        auditor.after("A1", "edit_entry", [b"{c:7:0}:meta"], args, b"edited")
+    assert auditor.records.edits == {4, 7}
 
 
 @pytest.mark.trial
