@@ -387,13 +387,12 @@ class MemorySwitch:
         """Remember nothing that is said from now on; a repeat changes nothing."""
         await self.store.run("turn_off", conversation, {"ttl_s": self.store.ttl_s})
 
-    async def turn_on(self, conversation: Scope, update_id: int) -> int:
-        """Remember what is sent after this update; return how many messages were erased.
+    async def turn_on(self, conversation: Scope) -> int:
+        """Remember again; erase what was said meanwhile and return how many messages it was.
 
-        They are those that were said meanwhile. If there were any, an open turn starts again.
+        If there were any, an open turn starts again.
         """
-        request = {"ttl_s": self.store.ttl_s, "update_id": update_id}
-        erased = int(await self.store.run("turn_on", conversation, request))
+        erased = int(await self.store.run("turn_on", conversation, {"ttl_s": self.store.ttl_s}))
         if erased:
             await self.store.tell_erased(conversation)
         return erased

@@ -191,7 +191,7 @@ class Committed:
     exchange: int
     first_seq: int
     then: OpenTurn | NoTurn
-    messages: Sequence[Message] = ()  # those that are now in the history
+    messages: Sequence[Message] = ()  # as they were given to the commit
 
 
 @dataclass(frozen=True, slots=True)

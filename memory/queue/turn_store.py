@@ -244,8 +244,7 @@ class TurnStore:
         if noted and "is_known" in answer:  # this process has all that was learned here
             self.learning_due[lease.conversation] = due
         then = begun_turn(lease.conversation, begun[0], asked_at)
-        kept = messages if answer["exchange"] else ()
-        return Committed(answer["exchange"], answer["first_seq"], then, kept)
+        return Committed(answer["exchange"], answer["first_seq"], then, messages)
 
     async def _give_back(
         self, lease: Lease, pause_ms: int, script: str, request: Mapping[str, object]

@@ -118,9 +118,9 @@ class ChatHistory:
         return self._stream.length != 0
 
     async def is_off(self) -> bool:
-        """Return whether memory is turned off here, or was when the turn's message was sent."""
+        """Return whether memory is turned off in this conversation."""
         [off_at] = await self._parts.scopes.store.read_meta(self.conversation, "off_at")
-        return self._here.is_off or off_at is not None
+        return off_at is not None
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the session, without refused and hidden messages.

@@ -168,12 +168,10 @@ class MemorySettings:
         """Change one of the settings `codes`; return the key of what to say about it."""
         key = f"memory.mode_{to}"
         match to:
-            case "off":
-                await self.memory.switch.turn_off(conversation)
-                key = "memory.is_off"
-            case "on":
-                await self.memory.switch.turn_on(conversation, update_id)
-                key = "memory.turned_on"
+            case "off" | "on":
+                switch = self.memory.switch.turn_off if to == "off" else self.memory.switch.turn_on
+                await switch(conversation)
+                key = "memory.is_off" if to == "off" else "memory.turned_on"
             case "quiet" | "hide marks" | "show marks":
                 is_quiet = await self._set_quiet(conversation, to, update_id)
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"

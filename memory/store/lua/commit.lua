@@ -48,11 +48,9 @@ end
 local request, writes = cjson.decode(ARGV[1]), ARGV[2]
 local this_commit = request.turn .. '|' .. request.token
 local turn_and_fence = request.turn .. '|' .. string.match(request.token, '^%d+') .. ','
-local epoch, erasure, _, _, last, last_exchange, last_first, closed, off_at, exchanges, newest, revision, off_until =
-  read_meta('committed', 'committed_exchange', 'committed_first', 'closed', 'off_at', 'exchanges', 'next_seq', 'revision',
-    'off_until')
+local epoch, erasure, _, _, last, last_exchange, last_first, closed, off_at, exchanges, newest, revision = read_meta(
+  'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at', 'exchanges', 'next_seq', 'revision')
 closed = closed or ','
-local is_off = off_at or was_off(off_until, request.turn)
 if last == this_commit then
   -- The first call may have begun the next turn, so without the lease this call cannot say that nothing waits.
   local begun = no_turn('lost')
@@ -80,7 +78,7 @@ else
   for id in pairs(taken) do redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id) end
 end
 local cursor = request.cursor
-local is_known = not (is_off or request.ends_session or request.is_off_record)
+local is_known = not (off_at or request.ends_session or request.is_off_record)
   and (cursor.epoch or '0') == epoch and (cursor.erasure or '0') == erasure
   and cursor.message == newest and (cursor.revision or 0) == tonumber(revision or 0)
 local exchange, first, count, written = 0, 0, #request.messages, {META}
@@ -91,7 +89,7 @@ elseif request.ends_session then
 end
 if request.is_off_record then
   append_off_record(request.messages, request.tail)
-elseif count > 0 and (off_at or not is_off) then
+elseif count > 0 then
   exchange = exchanges + 1
   first, newest = append(request.messages, exchange, newest)
   written[1] = LOG
@@ -102,11 +100,11 @@ local noted = {'committed', this_commit, 'committed_exchange', exchange, 'commit
 if is_last then noted[#noted + 1], noted[#noted + 2] = 'wake_up', NO_LEASE end
 redis.call('HSET', META, unpack(noted))
 -- Learning needs these beside the messages, and removes them afterwards.
-if request.digest and count > 1 and not is_off then
+if request.digest and count > 1 and not off_at then
   redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, request.digest)
   written[#written + 1] = LEARNED
 end
-if is_off then writes = only_forgets(writes) end
+if off_at then writes = only_forgets(writes) end
 if writes ~= '' then
   redis.call('HSET', LEARNED, 'tool_writes:' .. request.turn, first .. '|' .. writes)
   written[#written + 1] = LEARNED

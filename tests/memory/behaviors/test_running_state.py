@@ -390,7 +390,7 @@ async def test_nothing_is_asked_in_a_group_or_while_memory_is_off(memory: Memory
     await memory.switch.turn_off(PRIVATE)
     await memory.scopes.read(PRIVATE)
     assert await told(memory, AWAY_S) == []
-    await memory.switch.turn_on(PRIVATE, 0)
+    await memory.switch.turn_on(PRIVATE)
     await memory.scopes.read(PRIVATE)
     assert len(await told(memory, AWAY_S)) == 1
 

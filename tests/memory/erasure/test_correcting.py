@@ -18,7 +18,6 @@ from memory.scopes.changes import Write
 from memory.scopes.entries import Again, Fact, Hidden
 from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor
 from memory.scopes.selectors import MessageWindowMessageSelector
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
@@ -33,11 +32,6 @@ from tests.memory.turns import (
     GROUP,
     HERE,
     clear,
-    exchange,
-    exchange_of,
-    put,
-    read_by,
-    take,
     texts,
 )
 from tests.memory.words_embedder import WordsEmbedder
@@ -186,33 +180,11 @@ async def test_nothing_is_learned_while_memory_is_off_and_turning_it_on_erases_i
     assert await known(memory, ANNS) == []
     assert dict((await memory.scopes.read(HERE)).fields) == {}
     assert await texts(memory) == ["before", "yes", "secret", "yes"]
-    assert [await memory.switch.turn_on(HERE, 0) for _ in range(2)] == [2, 0]
+    assert [await memory.switch.turn_on(HERE) for _ in range(2)] == [2, 0]
     assert await texts(memory) == ["before", "yes"]
     assert not (await memory.scopes.read(HERE)).is_off
     await memory.learn(HERE)
     assert await known(memory, ANNS) == ["a note"]
-
-
-@pytest.mark.parametrize("is_taken", [True, False])
-async def test_what_was_sent_while_memory_was_off_is_not_kept_if_a_button_turns_it_on(
-    memory: Memory, valkey: str, *, is_taken: bool
-) -> None:
-    """The button acts at once, also while a message is answered or waits."""
-    await memory.switch.turn_off(HERE)
-    await put(memory, 5)
-    turn = await take(memory) if is_taken else None
-    await memory.switch.turn_on(HERE, 6)
-    turn = turn or await take(memory)
-    history = await read_by(memory, turn)
-    assert await history.is_off()
-    await memory.turns.write_outbox(turn, b"[]")
-    writes = to_json([Remember("a secret", sender_id=ANN), ForgetRecord(2)])
-    closing = Closing(digest="steps", writes=writes)
-    committed = await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
-    assert (committed.exchange, committed.messages, await texts(memory)) == (0, (), [])
-    assert b"secret" not in await everything_stored(valkey)
-    await exchange(memory, 7)
-    assert await texts(memory) == ["text 7", "yes"]
 
 
 async def turn_off_and_talk(memory: Memory) -> None:
@@ -243,7 +215,7 @@ async def test_messages_get_no_vector_if_memory_goes_off_during_the_embedding(
     embedder.meanwhile = partial(turn_off_and_talk, memory)
     assert (await memory.learn(HERE)).messages == 2
     assert "a secret" not in " ".join(embedder.texts)
-    await memory.switch.turn_on(HERE, 0)
+    await memory.switch.turn_on(HERE)
     assert (await talk_and_learn(memory, "after")).messages == 2
 
 
@@ -256,7 +228,7 @@ async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
     beside.enable_learning([Notes(every=1, is_personal=True)], model)
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     if is_on_again:
-        interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE, 0)
+        interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
     await beside.learn(HERE)
     assert interrupted.behind == {}
     assert (model.asked, await known(memory, ANNS)) == ([], [])
@@ -273,7 +245,7 @@ async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on
     asked = Remember("a secret", asks_first=True, sender_id=ANN, nonce="abc")
     writes = to_json([planted, ForgetRecord(2), asked])
     await talk(memory, "two", "three", closing=Closing(writes=writes))
-    assert await memory.switch.turn_on(HERE, 0) == 4
+    assert await memory.switch.turn_on(HERE) == 4
     await memory.learn(HERE)
     assert await known(memory, ANNS) == ["before"]
     assert dict((await memory.scopes.read(HERE)).fields) == {}

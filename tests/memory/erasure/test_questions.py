@@ -49,7 +49,7 @@ async def test_an_erased_or_withdrawn_question_begins_nothing(memory: Memory, ho
     elif how == "memory is on again":
         await memory.switch.turn_off(HERE)
         await exchange(memory, 1)
-        await memory.switch.turn_on(HERE, 0)
+        await memory.switch.turn_on(HERE)
     else:
         await memory.forgetting.erase_messages(HERE, {1}, "receipt")
     assert await memory.questions.begin(HERE, nonces[0], 50) is None

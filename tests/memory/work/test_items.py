@@ -263,7 +263,7 @@ async def test_reminders_go_with_the_message_in_which_they_were_asked_for(memory
 async def test_a_reminder_that_was_set_while_memory_was_off_stays(memory: Memory) -> None:
     await memory.switch.turn_off(HERE)
     await store(memory, reminder())
-    assert await memory.switch.turn_on(HERE, 0) == 2
+    assert await memory.switch.turn_on(HERE) == 2
     assert len(await memory.work.list_open(HERE)) == 1
 
 

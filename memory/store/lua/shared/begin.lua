@@ -76,7 +76,7 @@ local function begin(token, request, known)
   local head = {outcome = 'turn', token = token, id = id, attempts = tonumber(attempts),
     sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil,
     stopped = stopped and true or nil}
-  local delta, off_session = read_delta(request.cursor, request.tail, known.meta, id)
+  local delta, off_session = read_delta(request.cursor, request.tail, known.meta)
   local since, ends_at = off_record(off_session)
   if since then head.off_record = {since, ends_at} end
   local said = since and redis.call('XRANGE', OFF_RECORD, '-', '+') or {}

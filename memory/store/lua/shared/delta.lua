@@ -6,12 +6,11 @@
 -- Answers a list: a JSON object with the versions and the lengths, without those that are 0; then the fields, the
 -- records and their vectors (oldest first); then the messages (newest first) and their vectors. If nothing was learned
 -- since the caller's revision, the object has no `records`. The lengths are -1 if the caller has all messages and vectors.
--- `turn` is the turn that is about to begin, nil without one: memory counts as off if it was off when its message was sent.
 -- Returns also the session off the record, as `off_record` takes it.
 local DELTA_FIELDS = {'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
-  'off_record', 'revision', 'next_seq', 'next_record', 'off_until'}
+  'off_record', 'revision', 'next_seq', 'next_record'}
 
-local function read_delta(cursor, max, meta, turn)
+local function read_delta(cursor, max, meta)
   local function newer(stream, known, newest)
     return known < newest and redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max) or {}
   end
@@ -22,13 +21,13 @@ local function read_delta(cursor, max, meta, turn)
       fingerprint = fingerprint or nil}
   end
   local epoch, erasure, _, _, generation, session, of_messages, of_records, off_at, off_session,
-    revision, next_seq, next_record, off_until = unpack(meta or {read_meta(unpack(DELTA_FIELDS))})
+    revision, next_seq, next_record = unpack(meta or {read_meta(unpack(DELTA_FIELDS))})
   epoch, erasure, revision = epoch or '0', erasure or '0', tonumber(revision)
   next_seq, next_record = tonumber(next_seq or 0), tonumber(next_record or 0)
   local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
   local function known(name) return is_stale and 0 or tonumber(cursor[name] or 0) end
   local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation),
-    session = tonumber(session), is_off = (off_at or turn and was_off(off_until, turn)) and true or nil, revision = revision}
+    session = tonumber(session), is_off = off_at and true or nil, revision = revision}
   local answer = {'', {}, {}, {}}
   if known('revision') ~= revision then
     head.records = sizes(RECORDS, next_record, RVEC, of_records)

@@ -218,13 +218,6 @@ end
 -- days, says nothing about the order. Without a time it is from long ago.
 local function is_long_ago(at) return now_ms() - (at or 0) > 172800000 end
 
--- Returns whether the message of a turn was sent while memory was off. `off_until` is the update that turned memory on, and
--- when, as `<id>|<ms>`: by a button, which does not wait until all is answered that was sent before it.
-local function was_off(off_until, turn)
-  local update, at = string.match(off_until or '', '^(%d+)|(%d+)$')
-  return update and tonumber(turn) > 0 and tonumber(turn) <= tonumber(update) and not is_long_ago(at) or nil
-end
-
 -- Notes that a person's updates up to this one are forgotten here. An older update changes nothing.
 local function cut_person(person, update)
   local before, at = string.match(redis.call('HGET', META, 'cut:' .. person) or '', '^(%d+)|(%d+)$')

@@ -191,9 +191,7 @@ async def test_a_word_is_found_in_what_was_imported_which_has_no_buttons(
     assert works[1] < 2 * works[0]
 
 
-async def test_its_buttons_change_the_settings_in_private_only(
-    commands: CommandSet, memory: Memory
-) -> None:
+async def test_its_buttons_change_the_settings_in_private_only(commands: CommandSet) -> None:
     async def buttons(here: Scope = HERE) -> dict[str, str]:
         rows = (await shown(commands, here=here)).buttons
         return {each.text: each.callback_data for row in rows for each in row}
@@ -209,8 +207,6 @@ async def test_its_buttons_change_the_settings_in_private_only(
     assert [*await buttons()] == ["Turn memory on"]
     assert (await said(commands, "memory ask")).endswith("/memory on turns it on.")
     assert "on here again" in (await press(commands, (await buttons())["Turn memory on"])).text
-    meta = memory.keys.scope(HERE).meta
-    assert (await memory.client.call("HGET", meta, "off_until")).startswith(b"5|")  # of the press
     assert (await press(commands, first["Ask me first"])).text.count("I ask you with") == 1
     assert [*await buttons()][1:3] == ["Learn by yourself", "Only on request"]
     assert await buttons(HERE.of_chat(-5)) == {}
