@@ -198,8 +198,10 @@ class App:
             await stopping.wait()
             log.info("stopping")
         finally:
-            self._intake = None
+            intake, self._intake = self._intake, None
             await end_tasks(taking_in)
+            if intake:
+                await intake.stop()
             await end_tasks(tasks)
             await buttons.stop()
             await worker.stop(_TURNS_GRACE_S)

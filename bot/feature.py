@@ -128,7 +128,8 @@ class Work(Protocol):
         """Return what is sent when an item is due, or the message that a turn is to answer.
 
         None sends nothing, and the item is done. If the item is not open, nobody pressed its button
-        in time. Raise `StoreError`.
+        in time. If its topic is gone, `topic_id` is negative: the chat itself gets what is
+        returned, and the item ends. Raise `StoreError`.
         """
 
 

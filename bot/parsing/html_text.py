@@ -55,15 +55,14 @@ def xml_of(content: bytes) -> etree._Element:
 
 
 def transitional(content: bytes) -> bytes:
-    """Return XML of an office file with the names that most use; "strict" files have others."""
+    """Return XML with the namespaces of usual office files; "strict" files have others."""
     return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
 
 
 def opened_office_file(content: bytes, memory_mb: int) -> io.BytesIO:
     """Return an office file as libraries can read it: in a "strict" one they find nothing."""
-    archive, written = open_zip(content, memory_mb), io.BytesIO()
-    links = archive.read("_rels/.rels")
-    if links == transitional(links):
+    archive, written, links = open_zip(content, memory_mb), io.BytesIO(), "_rels/.rels"
+    if links not in archive.namelist() or not _STRICT.search(archive.read(links)):
         return io.BytesIO(content)
     with zipfile.ZipFile(written, "w") as usual:
         for name in archive.namelist():
@@ -92,10 +91,10 @@ def tree_of(content: bytes) -> etree._Element | None:
     # Without `huge_tree` it ends at 256 tags, and at a text or an attribute of 10 MB.
     parser = HTMLParser(encoding=encoding, remove_comments=True, remove_pis=True, huge_tree=True)
     root, read = etree.fromstring(content, parser), content
-    why = getattr(parser.error_log.last_error, "type_name", "")
-    if why == "ERR_RESOURCE_LIMIT":
+    whys = {error.type_name for error in parser.error_log}
+    if "ERR_RESOURCE_LIMIT" in whys:
         read = _TAG.sub(_flat, content)
-    elif why == "ERR_INVALID_ENCODING" and root is not None:
+    elif "ERR_INVALID_ENCODING" in whys and root is not None:
         name = root.getroottree().docinfo.encoding or ""
         with suppress(LookupError, OSError):  # the latter: its codec was not imported in time
             name = "utf-8" if name.lower().startswith("utf") else name  # it is not UTF-16

@@ -46,7 +46,7 @@ def _is_plain(picture: Image.Image) -> bool:
     """Tell whether a picture is upright, opaque, still, and has no colors for printing only."""
     is_still = picture.format == "MPO" or not getattr(picture, "is_animated", False)
     is_opaque = picture.mode in _PLAIN_MODES and not picture.has_transparency_data
-    return is_still and is_opaque and picture.getexif().get(Base.Orientation, 1) == 1
+    return is_still and is_opaque and picture.getexif().get(Base.Orientation) not in range(2, 9)
 
 
 def load_codecs() -> None:

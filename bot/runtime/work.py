@@ -15,6 +15,7 @@ import structlog
 from bot.commands.notices import mutes
 from bot.feature import Feature, Work
 from bot.runtime.maintenance import repeat
+from bot.telegram.chat import Destination
 from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.telegram.updates import IncomingMessage, to_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
@@ -139,7 +140,10 @@ class WorkLoop:
             return await work.message(item)
 
     async def _say(self, taken: TakenWork, work: Work, message: Outbox, next_due: float) -> None:
-        """Send it, and close it. If it has lost its topic, it is said in the chat and ends."""
+        """Send the message and close the item.
+
+        If the item's topic is gone, the chat itself gets the message, and the item ends.
+        """
         item = taken.item
         try:
             delivery = await self._deliver(taken, message)
@@ -147,6 +151,7 @@ class WorkLoop:
             if item.topic_id > 0 and delivery.refused in lost:
                 next_due, item = 0, replace(item, topic_id=-item.topic_id)
                 if isinstance(again := await self._message(work, item), Outbox):
+                    again = replace(again, to=Destination(item.chat_id))
                     delivery = await self._deliver(taken, again)
         except (Parked, TelegramError) as error:
             pause_s = error.pause_s if isinstance(error, Parked) else _PAUSE_S

@@ -42,6 +42,7 @@ from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused
 from memory.store.keys import Keys, Scope
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -159,6 +160,10 @@ class Intake:
         finally:
             self._running -= 1
 
+    async def stop(self) -> None:
+        """Drop the pictures that wait for a message which addresses us."""
+        await self._albums.stop()
+
     async def _take(self, update: Update) -> None:
         match update:
             case IncomingMessage(is_immediate=False):
@@ -235,7 +240,7 @@ def _is_message(update: Update) -> bool:
 
 _HELD_S = 5.0
 """How long a picture waits for another one of its album that addresses us. Then it is dropped."""
-_LOOKS = 15  # how often we look meanwhile whether another process has taken it
+_FIRST_LOOK = 64  # after this part of it we look if another process has taken it; pauses double
 _MAX_HELD = 500  # how many albums may wait in a process; pictures of further albums are dropped
 
 _Key = tuple[Scope, int, str]
@@ -275,14 +280,25 @@ class Albums:
         if await self.mailbox.has_album(*key):
             await self._release(key, part)
 
+    async def stop(self) -> None:
+        """Drop all that waits."""
+        await end_tasks(self.waiting)
+
     async def _wait(self, key: _Key) -> None:
         """Let pictures wait, then drop them. Another process may note their album meanwhile."""
-        for _ in range(_LOOKS):
-            await asyncio.sleep(self.held_s / _LOOKS)
-            with suppress(StoreError):
-                if self._held[key] and await self.mailbox.has_album(*key):
-                    await self._release(key)
-        del self._held[key]
+        pause_s = self.held_s / _FIRST_LOOK
+        try:
+            async with asyncio.timeout(self.held_s):
+                while True:
+                    await asyncio.sleep(pause_s)
+                    pause_s *= 2
+                    with suppress(StoreError):
+                        if self._held[key] and await self.mailbox.has_album(*key):
+                            await self._release(key)
+        except TimeoutError:
+            pass
+        finally:
+            del self._held[key]
 
     async def _release(self, key: _Key, *messages: IncomingMessage) -> None:
         held = self._held.get(key, {})

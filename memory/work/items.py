@@ -23,6 +23,7 @@ from memory.work.item import BEGUN, WorkItem
 ANSWER_S = 3_600  # how long an item waits for the person to press a button
 
 _LOOK_AGAIN_S = 86_400
+_EXPIRED = 10**15  # as in `shared/messages.lua`
 """Every entry of the index is looked at daily, also that of a task whose turn has begun."""
 
 
@@ -119,11 +120,12 @@ class WorkItems:
     async def drop_unasked(self, conversation: Scope, seqs: Collection[int]) -> None:
         """Erase the items that follow from facts which rest on these messages.
 
-        A negative sequence is that of a message which has expired.
+        A message of a conversation that has expired since counts as minus its sequence.
         """
         stored = await self._store.client.call("HGETALL", self._key(conversation))
         for id_, value in stored.items():
-            is_meant = int(value.split(b"|", 2)[1]) in seqs
+            seq = int(value.split(b"|", 2)[1])
+            is_meant = (seq if seq < _EXPIRED else _EXPIRED - seq) in seqs
             if is_meant and not WorkItem.of_stored("", value).message_id:
                 await self.cancel(conversation, id_.decode())
 

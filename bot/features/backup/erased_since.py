@@ -160,7 +160,8 @@ def _with_hidden(stored: StoredScope, taken: ErasedParts) -> StoredScope:
     entries = [written(each) for _, each in since if each.seq in said]
     if not entries:
         return stored
-    first = int(stored.meta.get(b"next_record", 0)) + 1
+    newest = max((number for number, _ in stored.records), default=0)
+    first = max(newest, int(stored.meta.get(b"next_record", 0))) + 1
     added = [(first + at, {b"k": kind.encode(), b"j": j}) for at, (kind, j) in enumerate(entries)]
     numbered = {**stored.meta, b"next_record": b"%d" % (first + len(added) - 1)}
     return replace(stored, meta=numbered, records=[*stored.records, *added])

@@ -41,15 +41,17 @@ _MAX_HEADING_CHARS = 80
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SIGN_IN_A_WORD = r"[^\W\d_][^\x00-\x7f\w’–—…·\xad«»“”][^\W\d_]|"
 _LEGACY = {
-    "cp1252": re.compile(_SIGN_IN_A_WORD + r"[^\W\d_A-Za-z]{3}|[ÐÝÞðýþ]|[¹³]\w|£[A-Za-z]"),
+    "cp1252": re.compile(
+        _SIGN_IN_A_WORD + r"[^\W\d_A-Za-z]{3}|[ÐÝÞðýþ]|[¹³]\w|£[A-Za-z]|õ(?!e)|[èÈ][aeiou]"
+    ),
     "cp1254": re.compile(_SIGN_IN_A_WORD + r"[^\W\d_A-Za-zÇĞİÖŞÜçğıöşüÂÎÛâîû]"),
     "cp1251": re.compile(
-        _SIGN_IN_A_WORD + r"[^\W\d_A-Za-zЀ-ӿ]|[а-џ][Ѐ-Я]|[A-Za-z][Ѐ-ӿ]|[Ѐ-ӿ][A-Za-z]|\A[^Ѐ-Я]+\Z"
+        _SIGN_IN_A_WORD
+        + r"[^\W\d_A-Za-zЀ-ӿ]|[а-џ][Ѐ-Я]|[A-Za-z][Ѐ-ӿ]|[Ѐ-ӿ][A-Za-z]|\A(?:[^Ѐ-Я]+|[^а-џ]+)\Z"
     ),
 }
-"""How Windows saves text of Western Europe, Turkish, and Russian, each with what such a text never
-has. Any other encoding is refused: wrong letters are worse than none."""
-_SAMPLE_BYTES = 20_000
+"""How Windows saves text of Western Europe, Turkish, and Russian, each with a pattern that correct
+text in it never matches. Any other encoding is refused: wrong letters are worse than none."""
 _MAX_BYTES = 64 * 2**20
 _MAX_BYTES_A_CHAR = 8  # in a parser's answer, with the names of many short sections
 _MIN_ANSWER_BYTES = 2**16
@@ -127,22 +129,21 @@ def _decoded(content: bytes, limits: Limits) -> str:
     encoding = "utf-16" if content[:2] in _UTF_16 else "utf-8-sig"
     try:
         text = content.decode(encoding)
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError:
         if encoding == "utf-16":
             raise NotRead("letters") from None
-        text = _legacy(content, error.start)
+        text = _legacy(content)
     if "\0" in text:
         raise NotRead("type")
     return text
 
 
-def _legacy(content: bytes, at: int) -> str:
-    """Return a text in an encoding of Windows; at this byte it is no UTF-8. Raise `NotRead`."""
-    sample = content[max(0, at - _SAMPLE_BYTES) : at + _SAMPLE_BYTES]
+def _legacy(content: bytes) -> str:
+    """Return a text, which is no UTF-8, in an encoding of Windows; raise `NotRead`."""
     for encoding, never in _LEGACY.items():
         with suppress(UnicodeDecodeError):
-            if not never.search(sample.decode(encoding)):
-                return content.decode(encoding)
+            if not never.search(text := content.decode(encoding)):
+                return text
     raise NotRead("letters")
 
 

@@ -3,7 +3,9 @@
 Each sheet is a section, and each row with text a line. A formula is read as its last result.
 """
 
+import re
 import sys
+from contextlib import suppress
 from datetime import datetime, time
 from typing import Any
 
@@ -13,6 +15,7 @@ from openpyxl import load_workbook  # noqa: E402
 from bot.parsing.answers import NotRead, Sections, answer_sections  # noqa: E402
 from bot.parsing.html_text import opened_office_file  # noqa: E402
 
+_PERCENT = re.compile(r"(?<!\\)%$")  # "\%" is only shown
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
@@ -33,8 +36,9 @@ def _shown(cell: Any) -> str:
     value = cell.value
     if value is None:
         return ""
-    if cell.data_type == "n" and cell.number_format.endswith("%"):
-        return f"{100 * value:.15g}%"
+    with suppress(IndexError, KeyError):  # a file may lack the format that a cell names
+        if cell.data_type == "n" and _PERCENT.search(cell.number_format):
+            return f"{100 * value:.15g}%"
     if isinstance(value, float):  # with as many digits as Excel shows
         return str(int(value)) if value.is_integer() else f"{value:.15g}"
     if isinstance(value, datetime):

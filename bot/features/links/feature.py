@@ -22,7 +22,7 @@ from config.values import secret_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool, ToolError, holds_untrusted
 
-_PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20, 2**19, cpu_s=5)
+_PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20 + 64, 2**19, cpu_s=5)
 _MAX_CHARS = 40_000
 _ADDRESS = re.compile(r"""https?://[^\s"<>`“”„«»\[\]{}|\\^]{1,2000}""", re.IGNORECASE)
 _MARKS = ".,;:!?'*_~…。、，；：！？"
@@ -45,14 +45,15 @@ class ReadPageArguments(Arguments):
 
 
 def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
-    """Return the tool; one page at once is parsed for a person, or documents of others wait."""
-    parsing = WeakValueDictionary[int, asyncio.Lock]()
+    """Return the tool; for one person it parses one page at a time, because others wait, too."""
+    parsing = WeakValueDictionary[int | str, asyncio.Lock]()
 
     async def run(arguments: ReadPageArguments, context: AgentContext) -> str:
         _check_source(arguments.url, context)
         page = await fetcher.fetch(arguments.url)
         if "html" in page.mime_type:
-            own = parsing.setdefault(context.call_context.speaker.id, asyncio.Lock())
+            speaker = context.call_context.speaker.id or context.conversation.tag
+            own = parsing.setdefault(speaker, asyncio.Lock())
             try:
                 async with own:
                     answer = await parse(_PARSER, page.content, _MAX_CHARS)

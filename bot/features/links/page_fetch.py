@@ -27,7 +27,7 @@ _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
 """A silent name server blocks a thread for half a minute; the loop needs its own for Telegram."""
 _PORTS = {"http": 80, "https": 443}
-_CHARSET = re.compile(r"(?!utf)[a-z0-9_-]{1,30}", re.IGNORECASE)  # UTF is found without a word
+_CHARSET = re.compile(r"(?!utf)[a-z0-9_-]{1,30}", re.IGNORECASE)  # UTF-8 and UTF-16 are recognized
 _TYPES = ("application/xhtml+xml", "application/json")  # besides text of any kind
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Ricordo)",
@@ -131,7 +131,8 @@ class PageFetcher:
             if not mime_type.startswith("text/") and mime_type not in _TYPES:
                 raise PageRefused("this is no page of text")
             content, charset = await body_of(response), response.charset_encoding or ""
-            if "html" in mime_type and _CHARSET.fullmatch(charset):
+            has_mark = content.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"))
+            if "html" in mime_type and _CHARSET.fullmatch(charset) and not has_mark:
                 content = b'<meta charset="%b">%b' % (charset.encode(), content)
             return Page(str(url), mime_type, content)
 

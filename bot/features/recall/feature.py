@@ -88,9 +88,8 @@ class RecallCommand:
         repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
         found = await history.search(as_question(query), 2 * _MAX_FOUND)
         best: dict[int, Message] = {}  # of each exchange
-        for each in _about(query, found):
-            if each.exchange not in repeated:
-                best.setdefault(each.exchange, each)
+        for each in _about(query, [each for each in found if each.hit.exchange not in repeated]):
+            best.setdefault(each.exchange, each)
         hits = list(best.values())[:_MAX_FOUND]
         if not hits:
             return Answer(self._sentences.say(language, "recall.nothing"))

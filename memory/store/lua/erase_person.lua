@@ -20,7 +20,7 @@ end
 drop_work(function(person, seq)
   if person ~= request.person then return false end
   local id = whole(seq) .. '-0'
-  local asked = seq > 0 and redis.call('XRANGE', LOG, id, id)[1]
+  local asked = redis.call('XRANGE', LOG, id, id)[1]
   local _, _, _, _, _, _, _, sent_at = unpack(asked and asked[2] or {})
   return not asked or tonumber(sent_at) <= request['until']
 end)

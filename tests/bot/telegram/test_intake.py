@@ -160,7 +160,7 @@ async def test_earlier_pictures_find_a_mention_that_another_process_takes(
     """Before the fix, only the process that took the mention looked for them."""
     first, second = Keeps(), Keeps()
     mailbox = Mailbox(store_on(store))
-    albums = Albums(mailbox, first.keep, held_s=0)
+    albums = Albums(mailbox, first.keep, held_s=1)
     await albums.join(FIRST)
     await Albums(mailbox, second.keep).begin(SECOND)
     await asyncio.gather(*albums.waiting)

@@ -36,7 +36,7 @@ local function drop_work_of(seqs, first_kept)
       goes = {}
       for _, each in ipairs(seqs) do goes[asked_in(each)] = true end
     end
-    return first_kept and seq < first_kept or next(goes) and seq > 0 and goes[asked_in(seq)]
+    return first_kept and (seq < first_kept or seq > EXPIRED) or next(goes) and goes[asked_in(seq)]
   end)
 end
 

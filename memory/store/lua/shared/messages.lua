@@ -19,7 +19,8 @@ end
 -- the last one, which the caller writes to META as `next_seq`.
 -- `generation` is the time of a conversation's first message in ms, or of a clear before that. When a conversation has
 -- expired, its sequences and epochs start again; other scopes tell the old one from the new one by this time. Work items do
--- not expire with it. Those of the old conversation get the negative of their sequence, which is that of no message.
+-- not expire with it: to the sequence of an old one EXPIRED is added, because no message has such a number.
+local EXPIRED = 1e15
 local function append(messages, exchange, seq)
   local first
   for _, message in ipairs(messages) do
@@ -28,7 +29,10 @@ local function append(messages, exchange, seq)
     if seq == 1 then
       redis.call('HSETNX', META, 'generation', whole(1000 * message.sent_at))
       for _, id in ipairs(redis.call('HKEYS', WORK)) do
-        redis.call('HSET', WORK, id, (string.gsub(redis.call('HGET', WORK, id), '^(%-?%d+|)([1-9])', '%1-%2')))
+        local person, of, rest = string.match(redis.call('HGET', WORK, id), '^(%-?%d+|)(%d+)(|.*)$')
+        if tonumber(of) > 0 and tonumber(of) < EXPIRED then
+          redis.call('HSET', WORK, id, person .. whole(EXPIRED + tonumber(of)) .. rest)
+        end
       end
     end
     redis.call('XADD', LOG, whole(seq) .. '-0', unpack(columns_of(message, exchange)))

@@ -143,14 +143,15 @@ local function last_of(stream) return redis.call('XREVRANGE', stream, '+', '-', 
 local function number_of(entry) return string.match(entry[1], '^%d+') end
 
 -- If META was lost (evicted, or deleted by hand) and the streams stay, new entries get the numbers after the stored ones.
--- Otherwise Redis would refuse every commit. The epoch is the time, so that other scopes take what is learned from now on;
--- without a generation, they still know the messages that they have learned from. Returns the numbers of the newest message and exchange, nil without one.
+-- Otherwise Redis would refuse every commit. The epoch becomes the current time, so no cut refuses what is learned from now
+-- on. The generation is 0, because the sequences go on: sources that other scopes already have still name their messages.
+-- Returns the numbers of the newest message and exchange, nil without one.
 local function number_on()
   local said, learned = last_of(LOG), last_of(RECORDS)
   if learned then redis.call('HSETNX', META, 'next_record', number_of(learned)) end
   if not said then return nil end
   if redis.call('HSETNX', META, 'next_seq', number_of(said)) == 1 then
-    redis.call('HSET', META, 'exchanges', said[2][2], 'epoch', whole(now_ms()))
+    redis.call('HSET', META, 'exchanges', said[2][2], 'epoch', whole(now_ms()), 'generation', 0)
   end
   return number_of(said), said[2][2]
 end
