@@ -58,9 +58,10 @@ def sheets() -> bytes:
     book.create_sheet("Empty")
     sheet = book.worksheets[0]
     sheet.title = "Animals"
-    for row in (["Animal", "Tonnes"], [], ["Blue whale", 190.0], [None, True, 1.5]):
+    for row in (["Animal", "Tonnes"], [], ["Blue whale", 190.0], [5, True, 1.5]):
         sheet.append(row)
     sheet["C4"].number_format = "0.0%"
+    sheet["A4"].number_format = r"0\%"  # it is only shown
     return _saved(book.save)
 
 

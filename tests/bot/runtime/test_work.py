@@ -275,6 +275,21 @@ async def test_what_has_lost_its_topic_is_said_in_the_chat_once_and_nothing_outl
     assert len(await memory.work.list_open(HERE)) == bool(waits)
 
 
+async def test_any_kind_of_work_goes_to_the_chat_itself_if_its_topic_is_gone(
+    memory: Memory,
+) -> None:
+    class Tip:
+        kind = "reminder"
+
+        async def message(self, item: WorkItem) -> Outbox:
+            return Outbox(Destination(item.chat_id, item.topic_id), (Part(item.text),))
+
+    await store(memory, replace(reminder(due=time.time() - 1), topic_id=5))
+    chat = ScriptedChat([Refused("topic_gone")])
+    await work(worker(memory, chat, Tip()))
+    assert [to for to, _ in chat.sent] == [Destination(7)]
+
+
 async def test_without_telegrams_answer_it_is_sent_once_more_and_says_so(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await store(memory, one)

@@ -93,6 +93,25 @@ async def test_a_new_message_is_not_shown_as_what_an_old_fact_rests_on(memory: M
     assert found.repeated_by == {1: (2,)}
 
 
+async def test_what_is_said_after_a_loss_of_the_metadata_and_a_clear_is_learned(
+    memory: Memory,
+) -> None:
+    await say_and_learn(memory)
+    await memory.client.call("DEL", memory.keys.scope(HERE).meta)
+    await say(memory, 3, "and it is blue", "Fine.")
+    await clear(memory)
+    await expire(memory)
+    await say_and_learn(memory, 20)
+    assert await known(memory, ANNS) == [NEW]
+
+
+@pytest.mark.usefixtures("old")
+async def test_an_earlier_release_can_read_an_old_item(memory: Memory) -> None:
+    """Its scripts take no number below zero."""
+    stored = await memory.client.call("HVALS", memory.keys.scope(HERE).work)
+    assert all(each.split(b"|")[1].isdigit() for each in stored)
+
+
 @pytest.mark.usefixtures("old")
 async def test_an_old_item_goes_with_its_person_even_if_they_wrote_since(memory: Memory) -> None:
     until = time.time() - 60

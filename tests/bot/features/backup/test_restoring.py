@@ -213,6 +213,17 @@ async def test_messages_that_were_hidden_after_a_backup_are_not_recalled(
     assert (await empty.scopes.read(HERE)).hidden.keys() == set()
 
 
+async def test_messages_are_hidden_again_also_if_the_metadata_was_lost(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    await remember_much(memory)
+    await memory.client.call("HDEL", memory.keys.scope(HERE).meta, "next_record")
+    await save(memory, file)
+    await memory.correcting.hide(HERE, [1])
+    await restore(empty, file, await later_journal(memory, file))
+    assert {1, 2} <= (await empty.scopes.read(HERE)).hidden.keys()
+
+
 async def test_a_conversation_with_messages_is_left_alone(
     memory: Memory, empty: Memory, file: Path
 ) -> None:

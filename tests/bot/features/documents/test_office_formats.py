@@ -1,5 +1,8 @@
 """Word, PowerPoint, Excel, CSV, HTML and EPUB: read with their places, and bounded."""
 
+import io
+import zipfile
+
 import pytest
 
 from bot.features.documents.formats import Format, Limits
@@ -31,7 +34,7 @@ async def test_headings_slides_and_sheets_are_sections_and_a_row_of_a_table_is_a
         Section("Whales\nThey sing.\nBlue whale | 190\nBreathe.", "slide 2: Whales"),
     ]
     assert await read(sheets(), "xlsx", LIMITS) == [
-        Section("Animal | Tonnes\nBlue whale | 190\n| True | 150%", "sheet Animals")
+        Section("Animal | Tonnes\nBlue whale | 190\n5 | True | 150%", "sheet Animals")
     ]
 
 
@@ -207,6 +210,15 @@ async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -
     one = SHEET_XML.format('<row r="2"><c r="B2"><v>0.30000000000000004</v></c></row>')
     content = zipped({SHEET: one}, sheets())
     assert await read(content, "xlsx", LIMITS) == [Section("| 0.3", "sheet Animals")]
+
+
+async def test_a_spreadsheet_may_lack_its_styles_and_its_links() -> None:
+    """Not every program writes them; before the fix, such a file was damaged."""
+    with zipfile.ZipFile(io.BytesIO(sheets())) as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    del parts["xl/styles.xml"], parts["_rels/.rels"]
+    found = await read(zipped(parts), "xlsx", LIMITS)
+    assert "Blue whale | 190" in found[0].text
 
 
 @pytest.mark.parametrize("rows", [1_048_576, 50])

@@ -92,6 +92,16 @@ async def test_a_header_tells_the_encoding_of_a_page(
     assert text.split()[2:] == ["Море", "Киты"]
 
 
+async def test_a_page_with_a_byte_that_its_encoding_lacks_is_read_to_its_end(
+    site: Site, context: AgentContext
+) -> None:
+    """Many sites call the encoding of Windows by another name; the rest of the page was lost."""
+    page = "<!DOCTYPE html><html><title>会社</title><p>㈱会社の電話".encode("cp932")
+    site.put("/a", page, "Content-Type: text/html; charset=shift_jis\r\n")
+    text = await read_page_tool(FETCHER).run(ReadPageArguments(url=site.at("/a")), context)
+    assert text.endswith("社の電話")
+
+
 async def test_a_page_of_very_many_elements_is_read_whole(
     site: Site, context: AgentContext
 ) -> None:
