@@ -31,7 +31,7 @@ def _read(content: bytes, max_pixels: int, max_bytes: int) -> dict[str, object]:
     try:
         with Image.open(io.BytesIO(content), formats=_FOR_MODELS) as picture:
             pixels = picture.width * picture.height
-            # If more pixels are taken than could be decoded, the file is passed on as it is.
+            # A caller that accepts any size gets the file as it is.
             is_small = pixels <= max_pixels and len(content) <= max_bytes
             if is_small and (max_pixels > _MAX_STATED_PIXELS or _is_plain(picture)):
                 return {"width": picture.width, "height": picture.height}

@@ -302,10 +302,8 @@ class Narrator:
     ) -> str:
         """Return what these synopses, sorted by time, hold for a person's words; "" for nothing."""
         ids, said = tuple(each.id for each in synopses), sha256(text.encode()).hexdigest()
-        here, cached = (
-            (scope_memory.scope, scope_memory.version),
-            self._cached.get(scope_memory, {}),
-        )
+        here = (scope_memory.scope, scope_memory.version)
+        cached = self._cached.get(scope_memory, {})
         if known := cached.get((ids, said)):
             return known
         if here in self._made_at and now - self._made_at[here] < self._pause_s:

@@ -192,8 +192,8 @@ class Correcting:
             tags = await store.client.call("HKEYS", store.keys.person(conversation.chat_id))
             topics = [scope for tag in tags if (scope := Scope(tag.decode())).is_private]
         resting = await self._resting_on(*gone.wordings)
-        said_since = {scope: max(0, min(seqs) - 1) for scope, seqs in resting.items()}
-        gone.read_until = dict.fromkeys(topics, 0) | said_since | {conversation: 0}
+        before_sources = {scope: max(0, min(seqs) - 1) for scope, seqs in resting.items()}
+        gone.read_until = dict.fromkeys(topics, 0) | before_sources | {conversation: 0}
         return gone
 
     async def _take_back(self, gone: "_LostWords", facts: ScopeMemory | None = None) -> Revision:
@@ -218,7 +218,7 @@ class Correcting:
     async def _resting_on(self, *facts: Fact | Wording) -> dict[Scope, list[int]]:
         """Return by conversation the sequences of the messages that facts rest on.
 
-        If the conversation has expired since, it is the negative one, that of no message.
+        A message of a conversation that has expired since counts as minus its sequence.
         """
         sources = {source for fact in facts for source in fact.sources}
         found: dict[Scope, list[int]] = {}

@@ -116,7 +116,7 @@ class Jobs:
             await self.usage.forget(job.target, [each for each in own if each.is_private])
         for forget in self.forgets:
             await forget(job)
-        self.store.erased.set()  # once more: the file may have been rewritten before these
+        self.store.erased.set()  # the file may have been rewritten before the last steps
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         counts = sum(receipts.values(), Receipt())
         finished = f"{conversations}|{counts.written}"

@@ -125,8 +125,8 @@ class ChatHistory:
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the session, without refused and hidden messages.
 
-        An answer that is hidden, but not its question, leaves a sign: else its question would seem
-        to be asked once more.
+        An answer that is hidden, but not its question, leaves a placeholder: else its question
+        would seem to be asked once more.
         """
         messages = self._stream.messages
         first = bisect_right(messages, self._stream.session, key=lambda message: message.seq)

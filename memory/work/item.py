@@ -37,7 +37,7 @@ class WorkItem:
     zone: str = ""  # an IANA name; "" while it is not known
     due: float = 0  # Unix seconds; 0 while the person has not agreed or has no time zone yet
     chat_id: int = 0
-    topic_id: int = 0  # below 0: that topic is gone, so the chat itself hears it, once
+    topic_id: int = 0  # negative: the topic is gone, so the chat itself gets it, once
     message_id: int = 0  # the person's message that asked for it
     language: str = "en"
     id: str = field(default_factory=lambda: token_hex(_ID_BYTES))

@@ -105,7 +105,7 @@ def connections(figures: _Figures, ours: int) -> Row:
 
 
 def clock(ahead_s: float) -> Row:
-    """Return the warning about a clock of Redis that is so far ahead of ours."""
+    """Return the warning that the clock of Redis is so far ahead of ours, or behind."""
     side = "behind" if ahead_s > 0 else "ahead of"
     seen = f"this machine is {round(abs(ahead_s))} s {side} Redis"
     return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")

@@ -1,8 +1,8 @@
 """Reads a CSV file in UTF-8, in a process of its own: `csv_text.py CHARACTERS MB SECONDS`.
 
 A row becomes a line. The delimiter is the first one that gives two neighboring rows as many cells:
-a bank writes lines about an account above its table. A sign that stands as it does in texts and
-numbers only comes after others.
+a bank writes lines about an account above its table. A delimiter that occurs only as in prose
+or numbers is tried last.
 """
 
 import csv
