@@ -46,7 +46,7 @@ class MemoryWords:
 
     words: Sequence[str]
     change: Callable[[Scope, str], Awaitable[str]]  # returns the key of what to say then
-    # Gets the conversation and the scope of its facts; the line of its key stands below the list.
+    # Gets a conversation and its facts' scope; returns the key of a line below the list, or "".
     shown: Callable[[Scope, ScopeMemory], str]
 
 

@@ -231,9 +231,9 @@ class TurnRunner:
 def _ended_task(request: Request) -> WorkChanges:
     """Return what ends a task. If it had a topic, its text is said once more in the chat itself."""
     last, now = request.last, time.time()
-    (id_, _), said_by = due_task(last.update_id, now), (last.sender.id, last.text)
-    task = WorkItem(*said_by, id=id_, due=now, chat_id=last.chat_id, topic_id=-last.topic_id)
-    task = replace(task, language=request.language, message_id=last.replied_to)
+    id_, _ = due_task(last.update_id, now)
+    task = WorkItem(last.sender.id, last.text, id=id_, due=now, language=request.language)
+    task = replace(task, chat_id=last.chat_id, topic_id=-last.topic_id, message_id=last.replied_to)
     return WorkChanges(added=[task]) if last.topic_id else WorkChanges(cancelled=[task])
 
 

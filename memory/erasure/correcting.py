@@ -288,7 +288,7 @@ class _LostWords:
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
         """Return what hides here the messages of `chain[0]`, and answers that repeat the facts.
 
-        All get the first source as their reason, so that one button brings them back.
+        All get the first source here as their reason, so that one button brings them back.
         """
         sources = here.seqs_of(self.chain[0].sources)
         log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])

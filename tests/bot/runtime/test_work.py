@@ -261,7 +261,7 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
 
 @pytest.mark.parametrize("rule", ["", "0 9 * * *"])
 @pytest.mark.parametrize("reason", ["topic_gone", "topic_closed", "chat_gone"])
-async def test_what_has_lost_its_topic_is_said_in_the_chat_once_and_nothing_outlives_its_chat(
+async def test_what_has_lost_its_topic_or_its_chat_ends(
     memory: Memory, rule: str, reason: RefusalReason
 ) -> None:
     """Before the fix, one that repeats came again for ever, and one in a closed topic was lost."""
