@@ -52,6 +52,7 @@ _LEGACY = {
 }
 """How Windows saves text of Western Europe, Turkish, and Russian, each with a pattern that correct
 text in it never matches. Any other encoding is refused: wrong letters are worse than none."""
+_SAMPLE_BYTES = 40_000
 _MAX_BYTES = 64 * 2**20
 _MAX_BYTES_A_CHAR = 8  # in a parser's answer, with the names of many short sections
 _MIN_ANSWER_BYTES = 2**16
@@ -129,21 +130,22 @@ def _decoded(content: bytes, limits: Limits) -> str:
     encoding = "utf-16" if content[:2] in _UTF_16 else "utf-8-sig"
     try:
         text = content.decode(encoding)
-    except UnicodeDecodeError:
-        if encoding == "utf-16":
+    except UnicodeDecodeError as error:
+        if encoding == "utf-16" or not content[: error.start].isascii():  # UTF-8 with a wrong byte
             raise NotRead("letters") from None
-        text = _legacy(content)
+        text = _legacy(content, error.start)
     if "\0" in text:
         raise NotRead("type")
     return text
 
 
-def _legacy(content: bytes) -> str:
-    """Return a text, which is no UTF-8, in an encoding of Windows; raise `NotRead`."""
+def _legacy(content: bytes, at: int) -> str:
+    """Return a text in an encoding of Windows; all before this byte is ASCII. Raise `NotRead`."""
+    sample = content[max(0, at - 1) : at + _SAMPLE_BYTES]  # a search of all would hold the loop
     for encoding, never in _LEGACY.items():
         with suppress(UnicodeDecodeError):
-            if not never.search(text := content.decode(encoding)):
-                return text
+            if not never.search(sample.decode(encoding)):
+                return content.decode(encoding)
     raise NotRead("letters")
 
 
