@@ -137,13 +137,13 @@ class WorkLoop:
 
     async def _message(self, work: Work, item: WorkItem) -> Outbox | IncomingMessage | None:
         async with asyncio.timeout(self.lease_s * _SAYING):
-            return await work.message(item)
+            message = await work.message(item)
+        if item.topic_id < 0 and isinstance(message, Outbox):
+            return replace(message, to=Destination(item.chat_id))
+        return message
 
     async def _say(self, taken: TakenWork, work: Work, message: Outbox, next_due: float) -> None:
-        """Send the message and close the item.
-
-        If the item's topic is gone, the chat itself gets the message, and the item ends.
-        """
+        """Send the message and close the item; if its topic is gone, in the chat, and it ends."""
         item = taken.item
         try:
             delivery = await self._deliver(taken, message)
@@ -151,7 +151,6 @@ class WorkLoop:
             if item.topic_id > 0 and delivery.refused in lost:
                 next_due, item = 0, replace(item, topic_id=-item.topic_id)
                 if isinstance(again := await self._message(work, item), Outbox):
-                    again = replace(again, to=Destination(item.chat_id))
                     delivery = await self._deliver(taken, again)
         except (Parked, TelegramError) as error:
             pause_s = error.pause_s if isinstance(error, Parked) else _PAUSE_S

@@ -73,8 +73,7 @@ class DueReminders:
             moment = self._sentences.local(item.language, item.due, item.zone)
             [below] = say(item.language, *keys, **moment)
             [part] = with_line((part,), below)
-        to = Destination(item.chat_id, item.topic_id, item.message_id)
-        return Outbox(Destination(item.chat_id) if has_lost_topic else to, (part,))
+        return Outbox(Destination(item.chat_id, item.topic_id, item.message_id), (part,))
 
     async def check(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Say nothing if the task was erased since its turn began."""
