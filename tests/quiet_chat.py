@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 
 from bot.commands.bot_command import Answer
 from bot.reply.parts import Part
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.errors import TelegramError
-from bot.telegram.telegram_chat import SendListeners
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
 from memory.store.keys import Scope

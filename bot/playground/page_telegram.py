@@ -33,12 +33,11 @@ from bot.playground.scene import (
 )
 from bot.reply.parts import Part, well_formed
 from bot.telegram.bot_api import BotIdentity, MenuScope
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, UpdateRefused
 from bot.telegram.intake import Accept, RawUpdate
 from bot.telegram.telegram import SetupPlan
-from bot.telegram.telegram_chat import SendListeners
 from config.settings import Settings
 from memory.behaviors.tool_output import OutgoingFile
 from memory.memory import Memory

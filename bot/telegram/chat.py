@@ -5,8 +5,8 @@ implements. Every method raises `TelegramError`, and none repeats a call: the ca
 kind of error whether to try again.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,3 +94,25 @@ class Chat(Protocol):
 
     async def download(self, file_id: str, max_bytes: int) -> bytes:
         """Return the content of a file that somebody sent; `Refused` as "too_big" beyond that."""
+
+
+class SendListeners:
+    """Implements `after_each_send` for a `Chat` that calls `note_sent` after each message."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[tuple[int, int], Callable[[], None]] = {}
+
+    @contextmanager
+    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+        """Call `sent` after each message to this chat and topic, until the block ends."""
+        where = to.chat_id, to.topic_id
+        self._listeners[where] = sent
+        try:
+            yield
+        finally:
+            del self._listeners[where]
+
+    def note_sent(self, to: Destination) -> None:
+        """Tell the listener that a message was sent."""
+        if sent := self._listeners.get((to.chat_id, to.topic_id)):
+            sent()

@@ -31,10 +31,9 @@ import httpx2
 
 from memory.store.errors import distrust
 
-Gone = Literal["chat_gone", "topic_gone", "topic_closed", "message_gone", "reply_gone"]
-Unfit = Literal["entities", "not_copied", "unchanged", "too_long", "too_big", "no_voice"]
-RefusalReason = Gone | Unfit | Literal["other"]
-"""What is gone or closed, or why a message cannot be sent or shown there."""
+_OfThePlace = Literal["chat_gone", "topic_gone", "topic_closed", "message_gone", "reply_gone"]
+_OfTheContent = Literal["entities", "not_copied", "unchanged", "too_long", "too_big", "no_voice"]
+RefusalReason = _OfThePlace | _OfTheContent | Literal["other"]
 
 _DEFAULT_WAIT_S, _MAX_WAIT_S = 5.0, 86_400.0
 """For a 429 that does not say how long to wait, such as a proxy's; and the longest wait."""

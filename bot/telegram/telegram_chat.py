@@ -3,15 +3,15 @@
 Each call is made once. A 429 closes the chat for all processes until the ban is over.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_formed, with_passage
 from bot.reply.split import MAX_UTF16
 from bot.telegram.bot_api import CALL_S, TelegramClient
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.errors import (
     DECLINED,
     BadToken,
@@ -47,28 +47,6 @@ _ENTITY_TYPES = frozenset(
 ) | {"blockquote", "expandable_blockquote", "date_time"}
 _MOMENT_FORMAT = "wDt"
 """Weekday, long date and short time, in the language and the time zone of whoever reads it."""
-
-
-class SendListeners:
-    """Implements `after_each_send` for a `Chat` that calls `note_sent` after each message."""
-
-    def __init__(self) -> None:
-        self._listeners: dict[tuple[int, int], Callable[[], None]] = {}
-
-    @contextmanager
-    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
-        """Call `sent` after each message to this chat and topic, until the block ends."""
-        where = to.chat_id, to.topic_id
-        self._listeners[where] = sent
-        try:
-            yield
-        finally:
-            del self._listeners[where]
-
-    def note_sent(self, to: Destination) -> None:
-        """Tell the listener that a message was sent."""
-        if sent := self._listeners.get((to.chat_id, to.topic_id)):
-            sent()
 
 
 class TelegramChat(SendListeners):
