@@ -25,15 +25,7 @@ from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import memory_of
 from tests.memory.erasure.test_forgetting import CANARY, forget, say, source, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
-from tests.memory.turns import (
-    ANN,
-    ANNS,
-    BOB,
-    GROUP,
-    HERE,
-    clear,
-    texts,
-)
+from tests.memory.turns import ANN, ANNS, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 

@@ -93,12 +93,16 @@ async def test_a_new_message_is_not_shown_as_what_an_old_fact_rests_on(memory: M
     assert found.repeated_by == {1: (2,)}
 
 
-async def test_what_is_said_after_a_loss_of_the_metadata_and_a_clear_is_learned(
-    memory: Memory,
-) -> None:
+async def say_and_lose_the_metadata(memory: Memory) -> None:
     await say_and_learn(memory)
     await memory.client.call("DEL", memory.keys.scope(HERE).meta)
     await say(memory, 3, "and it is blue", "Fine.")
+
+
+async def test_what_is_said_after_a_loss_of_the_metadata_and_a_clear_is_learned(
+    memory: Memory,
+) -> None:
+    await say_and_lose_the_metadata(memory)
     await clear(memory)
     await expire(memory)
     await say_and_learn(memory, 20)
@@ -123,9 +127,7 @@ async def test_an_old_item_goes_with_its_person_even_if_they_wrote_since(memory:
 async def test_a_fact_goes_with_its_message_even_if_the_metadata_was_lost_since(
     memory: Memory,
 ) -> None:
-    await say_and_learn(memory)
-    await memory.client.call("DEL", memory.keys.scope(HERE).meta)
-    await say(memory, 3, "and it is blue", "Fine.")
+    await say_and_lose_the_metadata(memory)
     await memory.forgetting.erase_messages(HERE, [1, 2], "receipt")
     assert await known(memory, ANNS) == []
 
