@@ -23,7 +23,7 @@ BUDGETS: dict[str, int | dict[str, int]] = {
     "files": 273,
     "wiring_lines": 960,
     "wiring_files": 6,
-    "test_lines": 71_824,
+    "test_lines": 71_823,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 32, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,

@@ -28,6 +28,7 @@ function show(fresh) {
   if (!fresh.getElementById(document.querySelector(".place").id)) return location.assign("/"); // this chat is gone
   const hadReply = document.querySelector(".reply input");
   const pane = document.querySelector(".messages");
+  const follows = isAtEnd(pane);
   // What is read stays where it is, although the first messages may go and move all others.
   const isRead = (each) => each.offsetTop + each.offsetHeight > pane.scrollTop && fresh.getElementById(each.id);
   const read = [...pane.querySelectorAll("article")].find(isRead);
@@ -36,8 +37,8 @@ function show(fresh) {
     const now = fresh.getElementById(old.id);
     if (now) update(old, now);
   }
-  if (read) pane.scrollTop = document.getElementById(read.id).offsetTop - height;
-  toEnd(pane);
+  if (follows) toEnd(pane);
+  else if (read) pane.scrollTop = document.getElementById(read.id).offsetTop - height;
   if (!hadReply && document.querySelector(".reply input")) document.querySelector(".place textarea").focus();
 }
 
@@ -56,10 +57,12 @@ function update(old, now) {
 }
 
 // A chat stays at its end, also when the room for it changes, unless the person has scrolled up.
-const atEnd = new Map();
+const ends = new Map(); // where the end was when the chat was last seen there
+const isAtEnd = (pane) => pane.scrollTop >= ends.get(pane);
 
 function toEnd(pane) {
-  if (atEnd.get(pane)) pane.scrollTop = pane.scrollHeight;
+  pane.scrollTop = pane.scrollHeight;
+  ends.set(pane, pane.scrollTop);
 }
 
 // Details that were opened stay open, until a new turn opens instead.
@@ -87,7 +90,7 @@ document.addEventListener("submit", async (event) => {
   if (text.value.length > 100_000) return tell(form, "This is too long for a message: attach it as a file.");
   const body = new FormData(form, submitter);
   const written = submitter?.name ? null : [text.value, [...file.files]];
-  atEnd.set(document.querySelector(".messages"), true);
+  ends.set(document.querySelector(".messages"), 0); // what is sent is shown, wherever the person was
   if (written) text.value = file.value = "";
   const trouble = await post(submitter?.getAttribute("formaction") ?? form.action, body);
   if (trouble && written) { // nothing that was written is lost; what was written meanwhile follows
@@ -215,10 +218,10 @@ function closeSheets(event) {
 document.addEventListener("keydown", closeSheets);
 document.addEventListener("click", closeSheets);
 
-const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => toEnd(target)));
+const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => isAtEnd(target) && toEnd(target)));
 for (const pane of document.querySelectorAll(".messages")) {
-  atEnd.set(pane, !pane.querySelector(":target"));
-  pane.addEventListener("scroll", () => atEnd.set(pane, pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 40));
+  if (!pane.querySelector(":target")) toEnd(pane);
+  pane.addEventListener("scroll", () => ends.set(pane, pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 40 ? pane.scrollTop : Infinity));
   resized.observe(pane);
 }
 if (location.hash === "#panel") document.getElementById("panel").focus();
