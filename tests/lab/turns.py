@@ -7,8 +7,9 @@ and stream the same answers from the same local model; both servers run in this 
 the machine meanwhile. The output is one JSON object. `ricordo` asks its model over chat
 completions, `over_responses` over the Responses API. `cpu_ms_a_turn` is user and system time of
 the bot's process, learning included; `streamed` compares it with and without drafts. `redis` has
-medians of turns at the given position of a conversation, after a turn that warms the process: round
-trips and bytes, learning apart, which has means. `server_bytes` is what the server counts in all.
+medians of turns at the given position of a conversation, after a round of learning that warms the
+process: round trips and bytes, learning apart, which has means. `server_bytes` is the mean of all
+that passes in a turn and the pause after it, also what a process without work asks.
 """
 
 import asyncio
@@ -50,7 +51,8 @@ PEOPLE = 24
 WARMING_TURNS = 2
 TURNS = 16
 AT_TURNS = (50, 500, 5_000)
-STEADY_TURNS = 8
+ROUND_TURNS = 4  # a round of learning follows so many turns (`LEARN_EVERY_TURNS`)
+STEADY_TURNS = 2 * ROUND_TURNS
 CHAT_PAUSE_S = 1.5  # longer than the rate limit of a chat, so that no steady turn waits for it
 
 
@@ -99,15 +101,15 @@ async def steady_turns(world: World) -> dict[str, object]:
             [(person, chat)] = world.people(9_000 + number, 1)
             await remember(world, Scope.of_chat(chat.id), person, turns)
             seen = []
-            for text in short_texts(1 + STEADY_TURNS):
+            for text in short_texts(ROUND_TURNS + STEADY_TURNS):
                 begun = len(tap.passed)
-                server_bytes = _server_bytes(world.valkey)
                 await talk(person, chat, [text])
                 await tap.wait_for(partial(is_over, tap, begun), PATIENCE_S)
                 await asyncio.sleep(CHAT_PAUSE_S)  # a round of learning may follow
-                server_bytes = _server_bytes(world.valkey) - server_bytes
-                seen.append((Traffic.of(tap.passed[begun:], person.id), server_bytes))
-            figures[str(turns)] = _steady(seen[1:])
+                trips = tap.passed[begun:]
+                nbytes = sum(trip.nbytes for trip in trips)
+                seen.append((Traffic.of(trips, person.id), nbytes))
+            figures[str(turns)] = _steady(seen[ROUND_TURNS:])
     return figures
 
 
@@ -152,7 +154,7 @@ async def _quiet(bot: Running) -> None:
 def _steady(seen: Sequence[tuple[Traffic, int]]) -> dict[str, object]:
     def of(part: str) -> dict[str, object]:
         trips: list[Sequence[RoundTrip]] = [getattr(traffic, part) for traffic, _ in seen]
-        typical = fmean if part == "learning" else median  # a round of learning serves four turns
+        typical = fmean if part == "learning" else median
         return {
             "round_trips": typical(map(len, trips)),
             "bytes": round(typical(sum(trip.nbytes for trip in each) for each in trips)),
@@ -163,14 +165,8 @@ def _steady(seen: Sequence[tuple[Traffic, int]]) -> dict[str, object]:
         "turn": of("turn"),
         "learning": of("learning"),
         "steps": seen[-1][0].steps,
-        "server_bytes": round(median(total for _, total in seen)),
+        "server_bytes": round(fmean(total for _, total in seen)),
     }
-
-
-def _server_bytes(valkey: ValkeyServer) -> int:
-    said = valkey.ask("INFO stats").decode()
-    stats = dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
-    return int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])
 
 
 async def streamed(world: World, model: Model) -> dict[str, float]:
