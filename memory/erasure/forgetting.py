@@ -2,11 +2,6 @@
 
 Messages go first, so that nothing can be learned from them any more. Then everything goes that
 rests on them. Every erasure can be repeated safely.
-
-What a person has edited, or wants answered again, is replaced in two steps: the messages of the
-conversation change together with the waiting entry that asks for it. Then the facts about the
-person go that rest on them, if these have a scope of their own. The new form of the entry names the
-messages, so the second step is repeated after a crash.
 """
 
 from asyncio import sleep
@@ -68,13 +63,8 @@ class Forgetting:
         Messages up to the confirming update go at once, without the lease. A repeat returns the
         same receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
         """
-        request = {
-            "nonce": nonce,
-            "person": str(presser),
-            "last_update": str(update_id),
-            "by_admin": as_admin,
-            "ttl_s": self.store.ttl_s,
-        }
+        request: dict[str, object] = {"nonce": nonce, "person": str(presser), "by_admin": as_admin}
+        request |= {"last_update": str(update_id), "ttl_s": self.store.ttl_s}
         outcome, *counts = await self.store.run("clear", conversation, request)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
@@ -247,9 +237,8 @@ class Forgetting:
     ) -> None:
         """Give a message of a stored exchange this text, and have the exchange learned again.
 
-        Behaviors learn again from the first message whose synopsis goes. Recall does not find
-        answers any more that may repeat words which are gone now. Raise `LeaseLost` if the entry is
-        gone.
+        Behaviors learn again from the first message whose synopsis goes. Raise `LeaseLost` if the
+        entry is gone.
         """
         erased = Erased(conversation.tag, [each.seq for each in exchange])
         former = [each for each in exchange if each.seq == message.seq]

@@ -131,11 +131,11 @@ class Jobs:
     async def _erase_each(
         self, job: Job, lease: NamedLease, before: BeforeErasure | None
     ) -> AsyncIterator[tuple[Scope, Receipt]]:
+        store, keys = self.store, self.store.keys
         if job.kind == "forget":
-            epoch = self.store.keys.person_epoch(job.target)
             until = {"last_update": str(job.cut_update), "ttl_ms": SEEN_MS}
-            await self.store.scripts["forget_until"]([epoch], until)
-            await self.store.journal.note_person(job.target, job.cut_at)
+            await store.scripts["forget_until"]([keys.person_epoch(job.target)], until)
+            await store.journal.note_person(job.target, job.cut_at)
         async for conversation, stored in self._conversations(job):
             if not await lease.hold():
                 raise JobBusy(job.id)
@@ -145,7 +145,7 @@ class Jobs:
                 if before is not None and conversation.is_conversation:
                     await before(conversation)
                 if conversation.topic_id:
-                    await self.store.client.call("DEL", self.store.keys.topic_name(conversation))
+                    await store.client.call("DEL", keys.topic_name(conversation))
                 cut = (str(job.cut_update), job.cut_at)
                 receipt = await self.forgetting.scopes.wipe(conversation, job.id, *cut)
             if receipt.left:
@@ -154,18 +154,16 @@ class Jobs:
                 # First the receipt. The conversation stays in the person's index if its entry
                 # differs from `stored`, or if the conversation noted a newer update.
                 tag, name = conversation.tag, f"newest:{job.target}"
-                await self.store.client.call(
-                    "HSET", self.store.keys.job(job.id), tag, receipt.written
-                )
-                [newest] = await self.store.read_meta(conversation, name)
+                await store.client.call("HSET", keys.job(job.id), tag, receipt.written)
+                [newest] = await store.read_meta(conversation, name)
                 request = {
                     "conversation": tag,
                     "last_update": str(job.cut_update),
                     "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
                     "newest": (newest or b"").decode(),
                 }
-                person = self.store.keys.person(job.target)
-                await self.store.scripts["drop_unless_newer"]([person], request, stored)
+                person = [keys.person(job.target)]
+                await store.scripts["drop_unless_newer"](person, request, stored)
             yield conversation, receipt
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Scope, bytes]]:
@@ -188,12 +186,8 @@ class Jobs:
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
         """Erase a person's share of a group: first what waits, so that nothing reaches the log."""
-        request = {
-            "receipt": f"{job.id}:waiting",
-            "person": str(job.target),
-            "last_update": str(job.cut_update),
-            "until": job.cut_at,
-        }
+        cut = {"last_update": str(job.cut_update), "until": job.cut_at}
+        request = {"receipt": f"{job.id}:waiting", "person": str(job.target), **cut}
         waiting = Receipt.of(await self.store.run("erase_person", group, request))
         await self.store.client.call("ZREM", self.store.keys.looks, group.tag)
         said = await self.forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")

@@ -48,6 +48,8 @@ async def test_the_new_wording_takes_the_place_of_the_old_one(
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await learn_old(memory, here, scope)
+    assert await memory.correcting.edit_fact(here, 1, OLD, ANN)
+    assert not (await memory.scopes.read(here)).hidden
     assert [await memory.correcting.edit_fact(here, 1, NEW, ANN) for _ in range(2)] == [True] * 2
     (fact,) = (await memory.scopes.read(scope)).facts
     assert (fact.text, fact.is_current, fact.sources[0].sender_id) == (NEW, True, ANN)

@@ -153,13 +153,8 @@ async def test_an_id_that_a_moved_group_gave_twice_means_the_message_of_that_tim
 
 async def test_a_fact_is_erased_with_its_last_source(memory: Memory) -> None:
     await talk(memory, "one", "two")
-    await write(
-        memory,
-        ANNS,
-        Fact(0, "rests on one", (source(1),), 1),
-        Fact(0, "rests on both", (source(1),), 1),
-        Again(2, source(3)),
-    )
+    facts = [Fact(0, f"rests on {number}", (source(1),), 1) for number in ("one", "both")]
+    await write(memory, ANNS, *facts, Again(2, source(3)))
     assert await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 2)
     assert await facts_of(memory, ANNS) == [("rests on both", True, [3])]
     assert await texts(memory) == ["two", "yes"]
@@ -257,12 +252,8 @@ async def test_nothing_is_learned_from_what_was_erased_during_the_call(
 async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(memory: Memory) -> None:
     await talk(memory, "one")
     other = Scope.of_chat(ANN, 5)
-    await write(
-        memory,
-        ANNS,
-        Fact(0, CANARY, (source(1),), 1),
-        Fact(0, "said in another topic, too", (source(1), source(1, other)), 1),
-    )
+    elsewhere = Fact(0, "said in another topic, too", (source(1), source(1, other)), 1)
+    await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1), elsewhere)
     nonce = await memory.questions.ask(HERE, "clear", ANN)
     receipt = await memory.forgetting.clear(HERE, nonce, ANN, 1, as_admin=False)
     assert receipt == Receipt(messages=2, records=1)
@@ -378,18 +369,6 @@ async def test_a_job_of_an_operator_erases_facts_and_keeps_the_operators_documen
     assert (finished.conversations, finished.receipt.records) == (1, 1)
     assert await facts_of(memory, ANNS) == []
     assert [chunk.text for chunk in (await memory.scopes.read(manual)).of_kind(Chunk)] == ["how to"]
-
-
-async def test_behaviors_are_called_before_a_job_erases_a_conversation(memory: Memory) -> None:
-    await talk(memory, "one")
-    heard: list[tuple[str, list[str]]] = []
-
-    async def deleting(conversation: Scope) -> None:
-        heard.append((conversation.tag, await texts(memory, conversation)))
-
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job", deleting)
-    assert heard == [(HERE.tag, ["one", "yes"])]
 
 
 async def test_facts_of_a_person_do_not_expire_while_the_person_writes(
