@@ -1,10 +1,6 @@
 """What acts at once, without a turn: buttons, `/stop`, and what features do at intake.
 
 Whatever was under way for what a button erases is refused later by the turn protocol.
-
-Edits that a ban on the chat held up are made when the ban is over. They are kept in memory only,
-the newest for each message, and not many. A lost edit does no harm, because pressing the button
-again shows it.
 """
 
 import asyncio
@@ -36,7 +32,9 @@ from memory.erasure.questions import NotConfirmed
 from memory.limits.quotas import Verdict
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
+from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.store.store import Store
 from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
@@ -49,7 +47,6 @@ _NOT_YOURS = "not_yours"
 _SEEN, _SEEN_S = "👀", 1.0
 
 _MAX_WAITING = 200
-_MAX_TRIES = 5
 _MAX_WAIT_S = 300.0
 
 Edit = Callable[[int, int, Part], Awaitable[None]]
@@ -112,27 +109,32 @@ def stop_command(sentences: Sentences) -> BotCommand:
 
 
 class LateEdits:
-    """Edits at once if the chat is open, otherwise in the background."""
+    """Edits at once, or once more when a ban on the chat is over, unless its content was erased.
 
-    def __init__(self, edit: Edit, pause: Pause = asyncio.sleep) -> None:
+    The edits that wait are in memory only, the newest for each message, and not many. A lost edit
+    does no harm, because pressing the button again shows it.
+    """
+
+    def __init__(self, edit: Edit, store: Store, pause: Pause = asyncio.sleep) -> None:
         self._edit = edit
+        self._store = store
         self._pause = pause
         self._waiting: dict[_MessageKey, asyncio.Task[None]] = {}
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours, now or after the ban; drop an older edit that still waits.
 
-        Raise `TelegramError`, but `FloodWait` only if too many edits wait already.
+        Raise `TelegramError`, but `FloodWait` only for a long ban or if many edits wait already.
         """
         key = (chat_id, message_id)
         self._drop(key)
         try:
             await self._edit(chat_id, message_id, part)
         except FloodWait as ban:
-            if len(self._waiting) >= _MAX_WAITING:
+            if len(self._waiting) >= _MAX_WAITING or ban.retry_after_s > _MAX_WAIT_S:
                 raise
             self._drop(key)
-            task = asyncio.create_task(self._edit_later(key, part, ban))
+            task = asyncio.create_task(self._edit_later(key, part, ban.retry_after_s))
             task.add_done_callback(partial(self._forget, key))
             self._waiting[key] = task
 
@@ -148,24 +150,17 @@ class LateEdits:
         if self._waiting.get(key) is task:
             del self._waiting[key]
 
-    async def _edit_later(self, key: _MessageKey, part: Part, ban: FloodWait) -> None:
-        """Try again after each ban, until `_MAX_TRIES` or `_MAX_WAIT_S` is reached."""
-        waited_s, reason = 0.0, "FloodWait"
-        for _ in range(_MAX_TRIES):
-            waited_s += ban.retry_after_s
-            if waited_s > _MAX_WAIT_S:
-                break
-            await self._pause(ban.retry_after_s)
-            try:
+    async def _edit_later(self, key: _MessageKey, part: Part, wait_s: float) -> None:
+        call, erased = self._store.client.call, self._store.keys.erased
+        try:
+            before = await call("XREVRANGE", erased, "+", "-", "COUNT", 1)
+            await self._pause(wait_s)
+            since = b"(" + before[0][0] if before else b"-"
+            noted = await call("XRANGE", erased, since, "+")
+            if not any(b"%d" % key[0] in fields[b"c"].split(b":") for _, fields in noted):
                 await self._edit(*key, part)
-            except FloodWait as another:
-                ban = another
-            except TelegramError as refusal:
-                reason = type(refusal).__name__
-                break
-            else:
-                return
-        log.warning("late edit dropped", reason=reason)
+        except (StoreError, TelegramError) as error:
+            log.warning("late edit dropped", reason=type(error).__name__)
 
 
 def message_of(act: ButtonPress | ThumbsDown) -> IncomingMessage:
@@ -218,7 +213,7 @@ class Buttons:
         self._quotas = memory.quotas
         self._chat = chat
         self._sentences = sentences
-        self._late_edits = LateEdits(chat.edit)
+        self._late_edits = LateEdits(chat.edit, memory.store)
 
     async def press(self, pressed: ButtonPress) -> None:
         """Act on a button; raise `StoreError` or `TelegramError` so that Telegram asks again."""

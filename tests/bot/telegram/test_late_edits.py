@@ -1,4 +1,4 @@
-"""An edit that a ban held up is made after the ban: only the newest one, and within bounds."""
+"""An edit that a ban held up is made after the ban, once: the newest, and nothing erased."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,10 @@ from bot.commands.immediate import LateEdits
 from bot.reply.parts import Part
 from bot.telegram.errors import FloodWait, Unreachable
 from bot.telegram.telegram_chat import TelegramChat
+from memory.memory import Memory
+from memory.store.keys import Scope
 from tests.bot.telegram.scripted_api import Reply, ScriptedApi, refusal
+from tests.memory.turns import ANNS, GROUP, HERE
 
 CHAT, MESSAGE = 7, 9
 
@@ -38,8 +41,8 @@ def bans() -> Bans:
 
 
 @pytest.fixture
-async def edits(chat: TelegramChat, bans: Bans) -> AsyncIterator[LateEdits]:
-    late = LateEdits(chat.edit, bans.wait)
+async def edits(chat: TelegramChat, memory: Memory, bans: Bans) -> AsyncIterator[LateEdits]:
+    late = LateEdits(chat.edit, memory.store, bans.wait)
     yield late
     await late.stop()
 
@@ -54,13 +57,32 @@ def texts(api: ScriptedApi) -> list[str]:
     return [call.parameters["text"] for call in api.named("editMessageText")]
 
 
-async def test_edits_wait_for_bans_to_end(api: ScriptedApi, edits: LateEdits, bans: Bans) -> None:
-    api.script(ban(17), ban(3))
+async def test_an_edit_waits_for_a_ban_to_end_and_for_no_other(
+    api: ScriptedApi, edits: LateEdits, bans: Bans
+) -> None:
+    api.script(ban(17), ban(3), ban(301))
     await edits.edit(CHAT, MESSAGE, Part("done"))
     assert texts(api) == ["done"]
     bans.over.set()
     await ended(edits)
-    assert (texts(api), bans.waited_s) == (["done"] * 3, [17, 3])
+    assert (texts(api), bans.waited_s) == (["done"] * 2, [17])
+    with pytest.raises(FloodWait):
+        await edits.edit(CHAT, MESSAGE, Part("done"))
+
+
+@pytest.mark.parametrize("where", [HERE, ANNS, GROUP], ids=str)
+async def test_what_was_erased_in_the_chat_meanwhile_is_not_shown(
+    api: ScriptedApi, chat: TelegramChat, memory: Memory, where: Scope
+) -> None:
+    async def erase(_: float) -> None:
+        await memory.store.tell_erased(where)
+
+    await memory.store.tell_erased(HERE)
+    api.script(ban(17))
+    edits = LateEdits(chat.edit, memory.store, erase)
+    await edits.edit(HERE.chat_id, MESSAGE, Part("done"))
+    await ended(edits)
+    assert len(texts(api)) == (2 if where == GROUP else 1)
 
 
 async def test_a_newer_edit_of_a_message_replaces_one_that_waits(
@@ -75,19 +97,6 @@ async def test_a_newer_edit_of_a_message_replaces_one_that_waits(
     assert sorted(texts(api)[3:]) == ["another message", "page 3"]
 
 
-@pytest.mark.parametrize(
-    ("bans_s", "waited_s"), [([1] * 9, [1] * 5), ([301], []), ([200, 200], [200])], ids=str
-)
-async def test_an_edit_is_tried_at_most_five_times_within_five_minutes(
-    api: ScriptedApi, edits: LateEdits, bans: Bans, bans_s: list[int], waited_s: list[float]
-) -> None:
-    api.script(*map(ban, bans_s))
-    bans.over.set()
-    await edits.edit(CHAT, MESSAGE, Part("done"))
-    await ended(edits)
-    assert (bans.waited_s, len(texts(api))) == (waited_s, 1 + len(waited_s))
-
-
 async def test_a_bounded_number_of_edits_wait(
     api: ScriptedApi, edits: LateEdits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,14 +109,14 @@ async def test_a_bounded_number_of_edits_wait(
 
 
 async def test_another_error_than_a_ban_is_raised_at_once_and_ends_the_waiting(
-    api: ScriptedApi, chat: TelegramChat, bans: Bans
+    api: ScriptedApi, chat: TelegramChat, memory: Memory, bans: Bans
 ) -> None:
     async def edit(chat_id: int, message_id: int, part: Part) -> None:
         if bans.waited_s:
             raise Unreachable("away")
         await chat.edit(chat_id, message_id, part)
 
-    edits = LateEdits(edit, bans.wait)
+    edits = LateEdits(edit, memory.store, bans.wait)
     api.script(ban(17))
     await edits.edit(CHAT, MESSAGE, Part("done"))
     bans.over.set()
