@@ -354,12 +354,11 @@ async def move_fact(correcting: Correcting, topic: Scope, fact_id: int) -> bool:
         facts = await correcting.scopes.read(source)
         here = facts if source == topic else there
         found = facts.record(stored_id)
-        fact = found if isinstance(found, Fact) and is_movable(here, facts, found) else None
-        seqs = [each.seq for each in fact.sources] if fact else []
-        if fact is None or not await correcting.senders(topic, seqs):
-            fact = None
-            return None
-        if same_facts(fact.text, (each for each in there.facts if each.is_current)):
+        fact = None
+        if isinstance(found, Fact) and is_movable(here, facts, found):
+            is_stored = await correcting.senders(topic, [each.seq for each in found.sources])
+            fact = found if is_stored else None
+        if fact is None or same_facts(fact.text, (f for f in there.facts if f.is_current)):
             return None
         former = wordings_of(facts_behind(facts, fact)[1:], time.time())
         # Former ids mean nothing in the other scope.

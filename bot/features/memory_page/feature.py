@@ -13,6 +13,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords
 from bot.commands.command_set import nearest
 from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT, FactEdits
+from bot.commands.immediate import message_of, put_press
 from bot.commands.paged_list import ASK, CONFIRMED, SWITCH, ListChange, ListContent, PagedList
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
@@ -106,6 +107,12 @@ class MemoryList:
     async def act(self, pressed: ButtonPress, here: Scope, action: str, code: str) -> ListChange:
         """Delete a memory, pin it, move it, or ask below for other words; or change a setting."""
         if action == SWITCH and code in self.settings.codes:
+            memory = self.settings.memory
+            if code == "on" and (await count_conversation(memory.store, here)).waiting:
+                # What waits was sent while memory was off, so it is answered first.
+                asked = replace(message_of(pressed), command="memory", text=code)
+                await put_press(memory.mailbox, here, asked)
+                return ListChange()
             return ListChange(await self.settings.change(here, code, pressed.update_id))
         if action == EDIT:
             await self.edits.ask(pressed, here, fact_id(code))

@@ -12,9 +12,10 @@ from bot.features.memory_page import about_people
 from bot.features.memory_page.entries import MemoryEntries
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.updates import ButtonPress
+from bot.telegram.updates import ButtonPress, from_bytes
 from memory.documents import Library, Origin, Section
 from memory.memory import Memory
+from memory.queue.open_turn import OpenTurn
 from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.sources import Source
@@ -27,7 +28,7 @@ from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
 from tests.memory.clients import full_redis
 from tests.memory.learning.scripted import talk
-from tests.memory.turns import HERE, put
+from tests.memory.turns import HERE, begin, close, put, texts
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 from tests.work import longest_stretch, stretch
@@ -210,6 +211,19 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
     assert (await press(commands, first["Ask me first"])).text.count("I ask you with") == 1
     assert [*await buttons()][1:3] == ["Learn by yourself", "Only on request"]
     assert await buttons(HERE.of_chat(-5)) == {}
+
+
+async def test_memory_goes_on_by_a_button_only_behind_what_was_sent_while_it_was_off(
+    commands: CommandSet, memory: Memory
+) -> None:
+    await memory.switch.turn_off(HERE)
+    turn = await begin(memory, 3)
+    assert "on here again" not in (await press(commands, "mem:won.0.0")).text
+    after = (await close(memory, turn)).then
+    assert isinstance(after, OpenTurn)
+    answer = await commands.answer(from_bytes(after.entries[0].body), HERE)
+    assert "on here again" in answer.parts[0].text
+    assert await texts(memory) == []
 
 
 async def test_facts_are_grouped_by_their_fields(commands: CommandSet, memory: Memory) -> None:
