@@ -72,8 +72,8 @@ class MemoryDeletion:
             case "r":
                 await self._forgetting.erase_messages(conversation, ids, token_hex(8))
             case _:
-                await self._correcting.hide(conversation, ids, hidden=False)
-                change = ListChange("memory.recalled_again")
+                is_kept = await self._correcting.hide(conversation, ids, hidden=False)
+                change = ListChange("memory.recalled_again" if is_kept else "why.deleted")
         log.info("memory corrected", kind=kind)
         return change
 

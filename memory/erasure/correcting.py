@@ -7,6 +7,7 @@ them and learning does not read them any more. Otherwise the old words would com
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
+from hashlib import blake2b
 from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
@@ -49,15 +50,13 @@ class Correcting:
         for leaves in self.fact_leaves:
             await leaves(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
-        seqs: Sequence[int] = ()
         gone: _LostWords | None = None
 
         async def decide(facts: ScopeMemory) -> Revision | None:
-            nonlocal seqs, gone
+            nonlocal gone
             fact = facts.record(stored_id)
             if not isinstance(fact, Fact):
                 return None
-            seqs = (await self._resting_on(fact)).get(conversation, ())
             chain = facts_behind(facts, fact)
             if gone is None or gone.chain != chain:  # else it goes on where it was refused
                 gone = await self._lost_words(conversation, place, chain)
@@ -65,16 +64,15 @@ class Correcting:
             return replace(hidden, records=chain_of(facts, fact))
 
         await self.scopes.update(place, decide)
-        if gone:
-            await self._take_back(gone)
-        return tuple(seq for seq in seqs if seq > 0)
+        if gone is None:
+            return ()
+        await self._take_back(gone)
+        return gone.seqs
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
         """Give a fact these words of a person; return False if there is no such fact.
 
-        An id that the fact had before names it, too. A repeat changes nothing more. The old wording
-        stays as `Fact.replaced`. Its vector goes, and so do summaries of its messages that contain
-        words which are gone now. A learner or an answer that has read the old wording begins again.
+        An id that the fact had before names it, too. A repeat changes nothing more.
         """
         for leaves in self.fact_leaves:
             await leaves(conversation, fact_id)
@@ -187,14 +185,23 @@ class Correcting:
         self, conversation: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
     ) -> "_LostWords":
         """Return what goes with a fact; any topic of the person's chat may have repeated it."""
-        gone, store, topics = _LostWords(place, chain, instead), self.scopes.store, list[Scope]()
-        if place.is_person:
-            tags = await store.client.call("HKEYS", store.keys.person(conversation.chat_id))
-            topics = [scope for tag in tags if (scope := Scope(tag.decode())).is_private]
+        gone = _LostWords(place, chain, instead)
+        topics = await self._topics(conversation) if place.is_person else ()
         resting = await self._resting_on(*gone.wordings)
         before_sources = {scope: max(0, min(seqs) - 1) for scope, seqs in resting.items()}
         gone.read_until = dict.fromkeys(topics, 0) | before_sources | {conversation: 0}
+        said_here = (await self._resting_on(chain[0])).get(conversation, ())
+        gone.seqs = tuple(seq for seq in said_here if seq > 0)
+        if gone.seqs:
+            others = gone.read_until.keys() - {conversation}
+            gone.because = dict.fromkeys(others, _elsewhere(conversation, gone.seqs[0]))
         return gone
+
+    async def _topics(self, conversation: Scope) -> list[Scope]:
+        """Return the conversations of a private chat; empty for a group."""
+        store = self.scopes.store
+        tags = await store.client.call("HKEYS", store.keys.person(conversation.chat_id))
+        return [scope for tag in tags if (scope := Scope(tag.decode())).is_private]
 
     async def _take_back(self, gone: "_LostWords", facts: ScopeMemory | None = None) -> Revision:
         """Hide the messages with a fact's words in every conversation except the fact's own.
@@ -231,10 +238,11 @@ class Correcting:
             )
         return found
 
-    async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
+    async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> bool:
         """Keep messages and their answers, but do not let recall find them; or let it again.
 
-        `hidden=False` also brings back what was hidden because of these messages.
+        `hidden=False` also brings back what was hidden because of these messages, in any topic.
+        Return false if none of them is there any more; then nothing changes.
         """
         log = self.scopes.store.keys.scope(conversation).log
         stored = await self.scopes.store.client.pipeline(
@@ -247,22 +255,27 @@ class Correcting:
             if seq_of(entries[0][0]) == seq and fields[b"x"] == entries[0][1][b"x"]
         ]
 
-        async def decide(here: ScopeMemory) -> Write | None:
+        async def decide(meant: Collection[int], here: ScopeMemory) -> Write | None:
             if hidden:
                 entries = [Hidden(seq) for seq in exchanges if seq not in here.hidden.get(seq, ())]
             else:
                 entries = [
                     Hidden(seq, hidden=False, because=reason)
                     for seq, reasons in here.hidden.items()
-                    for reason in reasons & {*seqs, *exchanges}
+                    for reason in reasons.intersection(meant)
                 ]
             # First, because after a crash it is repeated. If Redis is full, the write fails, too.
             erasure, noted = int(here.version[1] or 0), map(astuple, entries)
-            await self.scopes.store.journal.note_parts(conversation, erasure, ((), (), ()), noted)
+            await self.scopes.store.journal.note_parts(here.scope, erasure, ((), (), ()), noted)
             return Write(entries) if entries else None
 
         if exchanges:
-            await self.scopes.update(conversation, decide)
+            await self.scopes.update(conversation, partial(decide, {*seqs, *exchanges}))
+        if exchanges and not hidden:
+            reasons = [_elsewhere(conversation, seq) for seq in seqs]
+            for topic in await self._topics(conversation):
+                await self.scopes.update(topic, partial(decide, reasons))
+        return bool(exchanges)
 
 
 class _LostWords:
@@ -284,12 +297,11 @@ class _LostWords:
         # For each conversation, the sequence up to which nothing needs to be looked at.
         self.read_until: dict[Scope, int] = {}
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
+        self.seqs: tuple[int, ...] = ()  # messages that `chain[0]` rests on where it is deleted
+        self.because: dict[Scope, int] = {}  # reasons that one button takes back
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
-        """Return what hides here the messages of `chain[0]`, and answers that repeat the facts.
-
-        All get the first source here as their reason, so that one button brings them back.
-        """
+        """Return what hides here the messages of `chain[0]`, and answers that repeat the facts."""
         sources = here.seqs_of(self.chain[0].sources)
         log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])
         question, exchanges, seq = "", set[int](), self.read_until[here.scope]
@@ -299,7 +311,7 @@ class _LostWords:
                 exchanges.add(message.exchange)
             if message.role == "user":
                 question = message.text
-            because = sources[0] if sources else seq
+            because = self.because.get(here.scope) or (sources[0] if sources else seq)
             is_meant = message.exchange in exchanges or self._is_repeated(message, question)
             if is_meant and because not in here.hidden.get(seq, ()):
                 added.append(Hidden(seq, because=because))
@@ -337,6 +349,12 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
         for fact in former
     ]
     return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])
+
+
+def _elsewhere(conversation: Scope, seq: int) -> int:
+    """Return what stands for a message as the reason in another topic: above every sequence."""
+    digest = blake2b(f"{conversation.tag} {seq}".encode(), digest_size=6).digest()
+    return 2**48 + int.from_bytes(digest)
 
 
 def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
+from bot.commands.correcting import MemoryDeletion
 from memory.behaviors.context import Asker
 from memory.behaviors.running_state import RunningState
 from memory.erasure.questions import NotConfirmed
@@ -49,13 +50,16 @@ async def test_recall_skips_the_message_of_a_deleted_fact_until_it_is_wanted_aga
     await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
     await write(memory, scope, Fact(0, "has a cat called Mephisto", (source(1, here),), 1))
     assert await found(memory, here, "Mephisto cat")
-    assert await memory.correcting.delete_fact(here, 1) == (1,)
+    deletion = MemoryDeletion(memory)
+    again = (await deletion.delete(here, "f1")).offers["buttons.recall_again"]
     assert await memory.correcting.delete_fact(here, 1) == ()
     assert await known(memory, scope) == []
     assert "Mephisto" not in " ".join(await found(memory, here, "Mephisto cat"))
     assert await found(memory, here, "Aurora boat")
-    await memory.correcting.hide(here, [1], hidden=False)
+    assert (await deletion.delete(here, again)).note == "memory.recalled_again"
     assert (await found(memory, here, "Mephisto cat"))[0] == "my cat is called Mephisto"
+    await memory.forgetting.erase_messages(here, [1, 2], "receipt")
+    assert (await deletion.delete(here, again)).note == "why.deleted"
 
 
 @PLACES
@@ -63,9 +67,8 @@ async def test_answers_that_repeat_an_edited_or_deleted_fact_are_not_recalled(
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await talk(memory, "my tomcat is called Mephisto", conversation=here)
-    await write(
-        memory, scope, Fact(0, "has with Bob a tomcat called Mephisto", (source(1, here),), 1)
-    )
+    tomcat = Fact(0, "has with Bob a tomcat called Mephisto", (source(1, here),), 1)
+    await write(memory, scope, tomcat)
     said = [
         ("What shall I buy?", "Fish for Mephisto.", "f1"),
         ("Who is Mephisto in Faust?", "Mephisto is the devil.", "f1"),
@@ -105,12 +108,16 @@ async def test_of_a_message_that_is_gone_no_other_one_is_hidden(memory: Memory) 
     assert (await memory.scopes.read(HERE)).hidden == {}
 
 
-async def test_an_answer_that_repeats_a_deleted_fact_is_hidden_in_any_topic(memory: Memory) -> None:
+async def test_an_answer_that_repeats_a_deleted_fact_is_hidden_in_any_topic_until_wanted_again(
+    memory: Memory,
+) -> None:
     await talk(memory, "my tomcat is called Mephisto")
     await say(memory, 2, "What shall I buy?", "Fish for Mephisto.", here=TOPIC, used="f1")
     await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(1),), 1))
     await memory.correcting.delete_fact(HERE, 1)
     assert (await memory.scopes.read(TOPIC)).hidden.keys() == {2}
+    assert await memory.correcting.hide(HERE, [1], hidden=False)
+    assert (await memory.scopes.read(TOPIC)).hidden == {}
 
 
 async def test_what_is_hidden_for_two_facts_is_recalled_again_after_both(memory: Memory) -> None:
@@ -148,6 +155,9 @@ async def test_answers_are_hidden_also_where_the_deleted_fact_comes_from(memory:
     await memory.correcting.delete_fact(TOPIC, 1)
     assert (await memory.scopes.read(HERE)).hidden.keys() == {3, 4, 6}
     assert (await memory.scopes.read(TOPIC)).hidden.keys() == {2, 3, 4}
+    await memory.correcting.hide(TOPIC, [3], hidden=False)
+    assert (await memory.scopes.read(HERE)).hidden.keys() == set()
+    assert (await memory.scopes.read(TOPIC)).hidden.keys() == set()
 
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:
@@ -177,6 +187,9 @@ async def test_nothing_is_learned_while_memory_is_off_and_turning_it_on_erases_i
     assert not (await memory.scopes.read(HERE)).is_off
     await memory.learn(HERE)
     assert await known(memory, ANNS) == ["a note"]
+    await memory.switch.turn_off(HERE)
+    await clear(memory, 10)
+    assert (await memory.scopes.read(HERE)).is_off
 
 
 async def turn_off_and_talk(memory: Memory) -> None:
@@ -264,11 +277,9 @@ async def test_a_fact_that_needs_consent_is_kept_once_and_only_by_the_person_ask
         await answer(memory, here, agrees=True, sender=BOB)
     answers = [await answer(memory, here, agrees=agrees) for agrees in (True, False)]
     assert answers == ["kept", "kept"]
-    facts = (await memory.scopes.read(scope)).facts
+    [fact] = (await memory.scopes.read(scope)).facts
     epoch = (await memory.scopes.read(here)).source_epoch
-    assert [(f.text, f.sources) for f in facts] == [
-        ("likes olives", (source(1, here, epoch=epoch),))
-    ]
+    assert (fact.text, fact.sources) == ("likes olives", (source(1, here, epoch=epoch),))
 
 
 async def test_a_declined_fact_is_removed_at_once(memory: Memory) -> None:
@@ -290,12 +301,6 @@ async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -
         await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
     assert dict((await memory.scopes.read(HERE)).fields) == {}
-
-
-async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
-    await memory.switch.turn_off(HERE)
-    await clear(memory, 10)
-    assert (await memory.scopes.read(HERE)).is_off
 
 
 @PLACES
@@ -351,9 +356,8 @@ class Boat(BaseModel):
 
 async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Memory) -> None:
     memory.enable_learning([RunningState(memory.scopes, Boat)])
-    await ask(
-        memory, HERE, SetDomain('{"name": "Aurora"}', asks_first=True, sender_id=ANN, nonce="abc")
-    )
+    named = SetDomain('{"name": "Aurora"}', asks_first=True, sender_id=ANN, nonce="abc")
+    await ask(memory, HERE, named)
     assert (await memory.scopes.read(HERE)).state == ""
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert '"domain":{"name":"Aurora"}' in (await memory.scopes.read(HERE)).state
@@ -379,16 +383,6 @@ async def test_a_deleted_fact_hides_all_messages_that_said_it(memory: Memory) ->
     await write(memory, ANNS, Fact(0, "Has a cat called Mephisto", (source(1),), 1.0), *again)
     await memory.correcting.delete_fact(HERE, 1)
     assert "Mephisto" not in " ".join(await found(memory, HERE, "Mephisto cat"))
-
-
-@PLACES
-async def test_an_edit_to_the_same_words_hides_nothing(
-    memory: Memory, here: Scope, scope: Scope
-) -> None:
-    await talk(memory, "my cat is called Mephisto", conversation=here)
-    await write(memory, scope, Fact(0, "has a cat called Mephisto", (source(1, here),), 1))
-    assert await memory.correcting.edit_fact(here, 1, "has a cat called Mephisto", ANN)
-    assert not (await memory.scopes.read(here)).hidden
 
 
 @pytest.mark.parametrize("by", ["a person's wish", "an older release"])
