@@ -265,8 +265,8 @@ class Correcting:
                     for reason in reasons.intersection(meant)
                 ]
             # First, because after a crash it is repeated. If Redis is full, the write fails, too.
-            erasure, noted = int(here.version[1] or 0), map(astuple, entries)
-            await self.scopes.store.journal.note_parts(here.scope, erasure, ((), (), ()), noted)
+            version, noted = (here.generation, int(here.version[1] or 0)), map(astuple, entries)
+            await self.scopes.store.journal.note_parts(here.scope, version, ((), (), ()), noted)
             return Write(entries) if entries else None
 
         if exchanges:

@@ -93,11 +93,7 @@ class Scopes:
             self._erased_until = b"(" + noted[-1][0]
 
     async def drop_lost(self) -> None:
-        """Drop the whole cache if the server was restarted or replaced; raise `StoreError`.
-
-        The server may lack the newest entries that we have read, and give their numbers to other
-        entries. In a Cluster only one node is checked.
-        """
+        """Drop the whole cache if the server was restarted or replaced; raise `StoreError`."""
         server = (await self.store.client.info("server")).get("run_id", "")
         if self._server not in ("", server):
             for scope, lost in list(self.held.items()):
@@ -165,11 +161,7 @@ class Scopes:
         """Return the version (epoch, erasure) and all messages and vectors that it has.
 
         If they take too much memory, only the newest are kept. What the cache has is not read
-        again. A short conversation takes one round trip. A longer one is read in pages, because
-        Redis counts what it is about to send as used memory, and because other turns go on between
-        two pages. A long one is indexed meanwhile, so that its vectors do not wait in memory. Long
-        conversations are read one after the other, because indexing one with many made-up words
-        takes 100 MB.
+        again. The README says how a long conversation is read.
         """
         before: Reply = None
         is_whole = is_long = False
@@ -391,8 +383,8 @@ class Scopes:
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision erases; return false if Redis is full."""
-        scope, erasure = scope_memory.scope, int(scope_memory.version[1] or 0)
+        version = scope_memory.generation, int(scope_memory.version[1] or 0)
         rewritten = [revision.rewritten.seq] if revision.rewritten else []
         taken = [*revision.messages, *rewritten], revision.records, revision.removed
         hidden = [astuple(each) for each in revision.added if isinstance(each, Hidden)]
-        return await self.store.journal.note_parts(scope, erasure, taken, hidden)
+        return await self.store.journal.note_parts(scope_memory.scope, version, taken, hidden)

@@ -16,6 +16,7 @@ from memory.store.errors import StoreFull
 from memory.store.keys import Keys, Scope
 
 CURRENT = "current"  # names the newest of the secrets
+NAME_CHARS = 16  # of a field's hashed name; the generation has fewer
 
 
 class ErasureJournal:
@@ -29,17 +30,17 @@ class ErasureJournal:
     async def note_parts(
         self,
         scope: Scope,
-        erasure: int,
+        version: tuple[int, int],
         parts: tuple[Collection[int], Collection[int], Collection[str]],
         hidden: Iterable[tuple[int, bool, int]] = (),
     ) -> bool:
-        """Note parts of a scope that are about to go; `erasure` is its version now.
+        """Note parts of a scope that are about to go; `version` is its generation and erasure now.
 
         The parts are messages, records and names of fields. `hidden` has messages that are about to
         be hidden, or to be shown again (false), each with the reason. Return false if Redis is
         full; then note it again when the erasure has freed memory.
         """
-        messages, records, fields = parts
+        (generation, erasure), (messages, records, fields) = version, parts
         changed = defaultdict[str, set[int]](set)
         for seq, is_hidden, because in hidden:
             changed[f"{'h' if is_hidden else 's'}|{erasure}|{because}"].add(seq)
@@ -48,7 +49,9 @@ class ErasureJournal:
         secret = await self._secret()
         notes = [f"{kind}|{_ranges(seqs)}" for kind, seqs in changed.items()]
         if any(parts):
-            names = sorted(hash_of(secret, f"{scope.tag} {each}")[:16] for each in fields)
+            names = sorted(hash_of(secret, f"{scope.tag} {each}")[:NAME_CHARS] for each in fields)
+            # Beside the names, because a release before this one takes it for one that nothing has.
+            names += [f"{generation:x}"] if generation else []
             what = f"e|{erasure + 1}", _ranges(messages), _ranges(records), ",".join(names)
             notes.append("|".join(what))
         try:

@@ -88,8 +88,8 @@ def _owner(scope: Scope) -> int:
 def _erasures_of(
     stored: StoredScope, scope: Scope, taken: ErasedParts, erasures: Erasures
 ) -> Iterator[Erased]:
-    if taken.messages:
-        yield Erased(stored.tag, taken.messages)
+    for generation, seqs in taken.messages.items():
+        yield Erased(stored.tag, seqs, generation=generation)
     if not _owner(scope):
         for person in sorted(people_in(stored)):
             until = erasures.forgotten_until(person, stored.read_at)
@@ -102,8 +102,10 @@ def _erasures_of(
     sources |= {source.tag for fact in facts for old in fact.replaced for source in old.sources}
     for tag in sorted(sources - {stored.tag}):
         there = erasures.of_scope(Scope(tag), stored.read_at)
-        if there.messages or there.epoch:
-            yield Erased(tag, there.messages, epoch=there.epoch)
+        if there.epoch:
+            yield Erased(tag, epoch=there.epoch)
+        for generation, seqs in there.messages.items():
+            yield Erased(tag, seqs, generation=generation)
 
 
 def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:

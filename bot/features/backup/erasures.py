@@ -11,7 +11,7 @@ from itertools import chain
 from secrets import token_hex
 
 from memory.scopes.entries import Hidden
-from memory.store.journal import CURRENT, hash_of, person_name
+from memory.store.journal import CURRENT, NAME_CHARS, hash_of, person_name
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -32,7 +32,7 @@ _MAX_NUMBERS = 2_000_000  # that entries of one scope may name: more than a conv
 class ErasedParts:
     """What erasures took from a scope since a backup has read it."""
 
-    messages: set[int] = field(default_factory=set)  # numbers
+    messages: dict[int, set[int]] = field(default_factory=dict)  # numbers by generation (0: any)
     records: set[int] = field(default_factory=set)  # numbers
     fields: set[str] = field(default_factory=set)  # hashed names
     work: set[str] = field(default_factory=set)  # ids
@@ -114,13 +114,18 @@ class Erasures:
                 ):
                     taken.epoch, taken.is_cleared = max(taken.epoch, int(lowest)), True
                 case ["e", after, *lists] if is_of_then and erasure < int(after):
-                    taken.messages |= _numbers(lists[0])
-                    taken.records |= _numbers(lists[1])
-                    taken.fields |= set(filter(None, lists[2].split(",")))
+                    names = set(filter(None, lists[2].split(",")))
+                    named = next((int(each, 16) for each in names if len(each) < NAME_CHARS), 0)
+                    if generation and named not in (0, generation):
+                        continue  # the conversation has expired, and counted from 1 again
+                    taken.messages.setdefault(named, set()).update(*_spans(lists[0]))
+                    taken.records.update(*_spans(lists[1]))
+                    taken.fields |= names
                 case ["h" | "s" as kind, then, because, seqs] if is_of_then and erasure <= int(
                     then
                 ):
-                    all_of_it = (Hidden(seq, kind == "h", int(because)) for seq in _numbers(seqs))
+                    numbers = chain(*_spans(seqs))
+                    all_of_it = (Hidden(seq, kind == "h", int(because)) for seq in numbers)
                     taken.hidden += [(at, each) for each in all_of_it]
         return taken
 
@@ -132,7 +137,7 @@ class Erasures:
     def is_taken(self, scope: Scope, name: str, taken: ErasedParts) -> bool:
         """Return whether a field is among those that were erased."""
         hashed = (hash_of(secret, scope.tag + " " + name) for secret in self.secrets.values())
-        return any(each[:16] in taken.fields for each in hashed)
+        return any(each[:NAME_CHARS] in taken.fields for each in hashed)
 
     def _find(self, what: str) -> list[tuple[list[str], float]]:
         if not self._by_id:
@@ -184,7 +189,3 @@ def _spans(ranges: str) -> list[range]:
     """Return the numbers of `1-3,7`, not expanded."""
     pairs = (each.partition("-") for each in ranges.split(",") if each)
     return [range(int(first), int(last or first) + 1) for first, _, last in pairs]
-
-
-def _numbers(ranges: str) -> set[int]:
-    return set(chain.from_iterable(_spans(ranges)))

@@ -145,7 +145,7 @@ async def test_what_is_staged_expires_soon_and_a_restore_that_paused_so_long_beg
         assert await empty.client.call("KEYS", "*restoring*") == []
 
     async def erase() -> None:
-        await empty.store.journal.note_parts(next(others), 1, ([1], [], []))
+        await empty.store.journal.note_parts(next(others), (0, 1), ([1], [], []))
         client.calls_left = 1
 
     other_server.ask("FLUSHALL")

@@ -178,6 +178,18 @@ async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
     assert await exported(memory, HERE, GROUP) == expected
 
 
+async def test_a_fact_of_an_expired_conversation_stays_if_a_new_message_with_its_number_goes(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    await say(memory, "I sail")
+    long_ago = Source(HERE.tag, 1, epoch=1_000, sender_id=ANN)
+    await write(memory, ANNS, Fact(0, "Ann rows", (long_ago,), 1.0))
+    await save(memory, file)
+    await memory.forgetting.erase_messages(HERE, [1, 2], "receipt")
+    await restore(empty, file, await later_journal(memory, file))
+    assert [each.text for each in (await empty.scopes.read(ANNS)).facts] == ["Ann rows"]
+
+
 async def test_a_clear_after_the_loss_of_the_store_counts_for_an_older_backup(
     memory: Memory, file: Path
 ) -> None:
