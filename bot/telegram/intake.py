@@ -76,10 +76,6 @@ class Accept(Protocol):
         """
 
 
-class Overloaded(Exception):
-    """Raised when too many conversations wait or are in work; buttons still work."""
-
-
 @dataclass(slots=True)
 class Backpressure:
     """Has Telegram keep new messages while too many conversations wait, or while Redis is full.
@@ -97,7 +93,7 @@ class Backpressure:
     _is_high: bool = field(default=False, init=False)
 
     async def check(self, message: IncomingMessage) -> None:
-        """Return if a message may be stored; raise `Overloaded` or `StoreError`.
+        """Return if a message may be stored; raise `IntakeClosed` or `StoreError`.
 
         While Redis is full, only commands may be: the freed ballast is for running turns.
         """
@@ -108,7 +104,7 @@ class Backpressure:
             pending = await self.client.call("XLEN", self.keys.ready_queue)
             self._is_high = pending > self.max_pending
         if self._is_high:
-            raise Overloaded
+            raise IntakeClosed
 
 
 @dataclass(eq=False)
@@ -146,12 +142,12 @@ class Intake:
         try:
             async with asyncio.timeout(_MAX_ACCEPT_S):
                 await self._take(update)
-        except (StoreError, MailboxFull, Overloaded, TelegramError, TimeoutError) as error:
+        except (StoreError, MailboxFull, IntakeClosed, TelegramError, TimeoutError) as error:
             log.warning("update refused", update=update.update_id, reason=type(error).__name__)
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
                     await self.backpressure.ballast.release()
-            if isinstance(error, StoreFull | Overloaded):
+            if isinstance(error, StoreFull | IntakeClosed):
                 raise IntakeClosed from error
             raise (UpdateRefused if isinstance(error, StoreRefused) else NotAccepted) from error
         except Exception as error:  # the outer fence: a mistake of ours holds up no other update

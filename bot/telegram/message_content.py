@@ -41,7 +41,6 @@ HEIC_TYPES = ("image/heic", "image/heif")
 """Pictures of iPhones. The decoder starts threads, so no confined process can read them."""
 _HEIC_NAMES = (".heic", ".heif")
 _GENERAL_TOPIC = 1  # Telegram's id for the General topic of a forum, which no call may name
-
 _AFTER_MENTION = ",:;"
 _MAX_FILE_NAME_CHARS = 120
 

@@ -22,11 +22,8 @@ from memory.store.errors import StoreError, StoreFull
 from memory.store.store import Store
 
 MAX_WAIT_S = 20.0  # no caller waits longer: a permit that would take longer is not taken
-
 _NEVER_MS = -1
 _MAX_WAIT_MS = int(MAX_WAIT_S * 1000)
-
-
 # Three at once and one more each second in private; five and one more every four seconds in a
 # group, so never more than 20 a minute. The script `take_permit` explains the names.
 _PRIVATE = {"every_ms": 1_000, "burst_ms": 2_000, "max_ms": 3_000 + _MAX_WAIT_MS}
@@ -91,7 +88,6 @@ class SendRates:
 
 
 _NOTHING_S = 0.001  # a wait that is too short to count
-
 _SOON_S = 1.0
 """How long an answer of an idle worker may wait because "typing" took a permit."""
 

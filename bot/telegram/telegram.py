@@ -42,7 +42,6 @@ _WEBHOOK_CHECK_S = 60
 log = structlog.get_logger(__name__)
 
 WEBHOOK_PATH = "/telegram"
-
 _MAX_BODY_BYTES = 1_000_000
 _BODY_S = 8.0
 """Less than a connection may take for a whole request, so that a slow caller gets an answer."""

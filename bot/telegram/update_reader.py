@@ -64,15 +64,9 @@ _NUMBERS = (
 )
 _MAX_REACTIONS = 16  # a person has at most three reactions to a message
 GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
-
 NONSENSE = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
+    *(TypeError, ValueError),
 )
 """What PTB raises for an update that is not as the Bot API describes it."""
 

@@ -40,7 +40,6 @@ Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
 """Changes an answer of the agent before it is stored; raises nothing but `StoreError`."""
 
 _MAX_CHARS = 8_000
-
 _QUOTED = re.compile(r"```[^`]{0,8000}```|`[^`\n]{0,200}`|[“„«\"][^“„«”»\"\n]{0,200}[“”»\"]")
 _SENTENCE = re.compile(r"[^.!?…؟\n]+[.!?…؟]*")
 

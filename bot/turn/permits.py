@@ -50,11 +50,9 @@ _MAX_SHOWN = 20
 """Pictures that models look at at once, in all turns of a process: some 60 MB of its memory."""
 _MAX_WAITING = 10_000
 """Conversations that are woken when a permit is free; others wait until their turn is due."""
-
 _Kind = Literal["turns", "short", "uploads", "pictures"]
 _Permit = tuple[_Kind, int]
 """What is counted, and for which person; 0 stands for all people."""
-
 _NAMELESS = -1
 """Stands for all who write in the name of a chat: one person may have any number of channels."""
 _NAMELESS_SHARE = 2  # together they may have as much as this many people

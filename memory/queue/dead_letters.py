@@ -16,7 +16,6 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 MAX_LETTERS = 32  # dead letters that a conversation keeps; the oldest one is dropped for a new one
-
 _MAX_LISTED = 20
 
 

@@ -19,18 +19,15 @@ from memory.store.store import Store
 
 SEEN_MS = 48 * 3600 * 1000
 """How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""
-
 MAX_UPDATES = 5_000
 """Messages that a conversation takes from one sender in two days; as many that are answered alone.
 
 At this bound intake drops what the sender sends there, because it must not forget an update id.
 Messages of others still come in, and at the bound of messages so do the sender's commands.
 """
-
 _MAX_INDEXED = 10_000
 """A process remembers so many senders and conversations that it has indexed today."""
 _MAX_SEARCHED = 1_000  # an edit is compared with so many waiting messages, the newest ones
-
 _ALBUM_S = 900  # how long later pictures of an album, and edits of captions, count as addressed
 _LETTER_MARKS = 2
 _REPLICATION_MS = 1_000

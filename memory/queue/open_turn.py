@@ -24,7 +24,6 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 FORMAT = 1  # the newest format that this release reads, and the one that it writes
-
 _NUMBER = re.compile(rb"[1-9][0-9]{0,3}(?=\[)")
 
 

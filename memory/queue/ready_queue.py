@@ -18,7 +18,6 @@ from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Scripts, Store, stream_entries
 
 GROUP = "workers"
-
 _REMOVE_AFTER_MS = 3600 * 1000
 
 
@@ -129,12 +128,9 @@ _RECENT_S = 48 * 3600
 _PAGE = 500
 _LEARN_AGAIN_S = 60
 _DUE_AGAIN_S = 1.0
-
 _MAX_WAKE_UP_AGE_S = 600
 """An older wake-up does not count: if its consumer group was lost, no worker may ever read it."""
-
 _WHENEVER_WRITTEN = {"last_update": str(2**53), "oldest_ms": 0}
-
 _MAX_CLOCK_SKEW_S = 60
 """A wake-up later than this does not count: the clock went back, and nobody reclaims it."""
 

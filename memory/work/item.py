@@ -120,7 +120,6 @@ class WorkChanges:
 
 
 MAX_AHEAD_S = 5 * 366 * 86_400  # work is at most five years away
-
 _MAX_RULE_CHARS = 64
 _FIELDS = 5
 _NO_TIME = "that is no time; write it as 2031-05-24T09:00"

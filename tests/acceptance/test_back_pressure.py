@@ -54,7 +54,7 @@ async def test_under_backpressure_telegram_keeps_new_messages_and_none_is_lost(r
     # Typing is shown every few seconds: at the second time the bot counts again.
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendChatAction")) > 1)
     await ben.say(bens, "Hello")
-    await rig.bot.wait_for_log("update refused", reason="Overloaded")
+    await rig.bot.wait_for_log("update refused", reason="IntakeClosed")
     await press(rig, anna, question, CANCEL)
     await shown(rig, question, sentence("clear.cancelled"))
     assert bens.replies == []

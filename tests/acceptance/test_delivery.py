@@ -1,24 +1,10 @@
 """A reply arrives whole and once, or does not count as said (A17, A18)."""
 
-import asyncio
-
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
-from tests.servers.bot_api import (
-    Chat,
-    DropConnection,
-    FloodWait,
-    Hang,
-    Refuse,
-    SentThenDrop,
-    SlowAnswer,
-    utf16_length,
-)
-from tests.servers.model_api import Reply
-
-Doubts = tuple[tuple[DropConnection | SentThenDrop | SlowAnswer, int], ...]
+from tests.servers.bot_api import Chat, FloodWait, Hang, Refuse, utf16_length
 
 SEND = "sendMessage"
 CODE = "\n".join(f"print({number!r}, '🧭 {number * number}')" for number in range(300))
@@ -101,35 +87,3 @@ async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
     past_ms = due_ms - 60_000
     await store.call("HSET", turn, "due", past_ms)
     await store.call("ZADD", keys.due, past_ms, conversation.tag)
-
-
-async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_counts_as_unsaid(
-    rig: Rig,
-) -> None:
-    anna, chat = await rig.start_with_anna()
-    gate = asyncio.Event()
-    rig.script.then(Reply("You will not hear this.", gate=gate))
-    await rig.say_until_asked(anna, chat, "Hello")
-    await anna.block()
-    gate.set()
-    assert (await closed(rig, 1))["outcome"] == "undeliverable"
-    assert len(rig.telegram.calls_to(SEND)) == 1
-    assert (await rig.ask(anna, chat, "I am back")).text == "All right."
-    assert said(rig.requests[-1])[1:] == [("user", "Hello\n\nI am back")]
-    assert len(chat.replies) == 1
-
-
-async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(rig: Rig) -> None:
-    """If a connection breaks after the request, Telegram may or may not have sent the part."""
-    anna, chat = await rig.start_with_anna(lease_s=4)  # a call takes at most half as long
-    doubts: Doubts = ((DropConnection(), 0), (SentThenDrop(), 1), (SlowAnswer(3), 1))
-    for number, (fault, copies) in enumerate(doubts, start=1):
-        text = f"Perhaps you hear this, perhaps not: {number}."
-        rig.script.then(text)
-        rig.telegram.faults.add(fault, method=SEND)
-        await anna.say(chat, "Hello")
-        assert (await closed(rig, number))["outcome"] == "unknown"
-        assert [reply.text for reply in chat.replies].count(text) == copies
-    assert (await rig.ask(anna, chat, "Did you say something?")).text == "All right."
-    assert len(chat.replies) == 3
-    assert len(rig.telegram.calls_to(SEND)) == len(rig.requests) == 4

@@ -109,31 +109,6 @@ async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(rig: 
     assert b"LATEQ" not in await rig.stored()
 
 
-async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    await have_called(rig, anna, chat, "Every Monday at 8 say hello", task("Say hello", **WEEKLY))
-    assert len(await reminders_of(rig, chat)) == 1
-    await anna.block()
-    assert await do_due(rig, chat) == []
-    assert await reminders_of(rig, chat) == {}
-
-
-async def test_a_task_of_a_deleted_topic_is_said_in_the_chat_once(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    chat.has_private_topics = True
-    topic = await anna.open_topic(chat, "Taxes")
-    weekly = task("Say hello", **WEEKLY)
-    await have_called(rig, anna, chat, "Every Monday at 8 say hello", weekly, topic=topic)
-    del chat.topics[topic.id]
-    seen = len(rig.bot.log)
-    await let_be_due(rig, chat, topic=topic.id)
-    await rig.bot.wait_for_log("work done", after=seen, outcome="delivered")
-    last = chat.replies[-1]
-    said = f"⏰ Say hello\n\n{sentence('reminders.lost_topic')}"
-    assert (last.text, last.topic_id) == (said, 0)
-    assert await rig.redis("ZCARD", rig.keys.work) == 0
-
-
 async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     wish = "Every Monday at 8 tell me about SECRETQ"

@@ -18,20 +18,16 @@ from memory.store.keys import Scope
 from memory.store.store import NamedLease, Scripts, Store
 
 NAME = "announcement"  # the slot of what is stored for the whole bot
-
 ACTIVE_DAYS = 90
 ACTIVE_S = ACTIVE_DAYS * 86_400
 _PAGE = 500
-
 NEWS = "announcements"  # the topic of notes that have every worker look for an announcement
 _KEPT_S = 7 * 86_400  # how long an announcement is kept that nobody carries on, or that has ended
 
 Outcome = Literal["sent", "muted", "gone", "refused", "unknown", "later"]
 """How the sending to a chat ended. "gone": it counts as not reachable until it writes again.
 "later": nothing was sent, and it is tried again at the end."""
-
 _BAN_PAUSE_S = 3  # of all chats after a 429 of one; a second chat's 429 is about the whole bot
-
 _COUNTED: tuple[Outcome, ...] = ("sent", "muted", "gone", "refused", "unknown")
 
 

@@ -32,7 +32,6 @@ KIND = "reminder"
 MAX_CHARS = 500  # characters of a reminder's text
 MAX_OPEN, MAX_TASKS = 50, 10  # of a person, anywhere: open reminders, and tasks among them
 SIGN = "⏰ "  # begins a reminder, and the message of a task, when it is due
-
 _MAX_MINUTES = MAX_AHEAD_S // 60
 _UNITS = (1, 60, 1_440, 10_080)  # minutes of a minute, an hour, a day and a week
 _NOON = 12

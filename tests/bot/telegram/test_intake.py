@@ -15,7 +15,7 @@ from bot.telegram.errors import (
     Refused,
     UpdateRefused,
 )
-from bot.telegram.intake import Albums, Backpressure, Intake, Overloaded
+from bot.telegram.intake import Albums, Backpressure, Intake
 from bot.telegram.updates import (
     EDIT_MARK,
     IncomingMessage,
@@ -410,7 +410,7 @@ async def test_backpressure_begins_beyond_the_bound_and_ends_when_the_queue_is_s
     await backpressure.check(message)
     assert store.round_trips == trips, "one check serves a second"
     clock[0] += 1
-    with pytest.raises(Overloaded):
+    with pytest.raises(IntakeClosed):
         await backpressure.check(message)
     await store.call("DEL", KEYS.ready_queue)
     clock[0] += 1

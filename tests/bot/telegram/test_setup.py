@@ -213,15 +213,3 @@ async def test_a_429_among_the_menus_is_waited_out_and_leaves_the_bot_ready(
     await bot_api(look).set_up(SetupPlan(None, MENUS))
     assert len(api.named("setMyCommands")) == 4
     assert waited == [(True, "")]
-
-
-async def test_setting_up_can_be_cancelled_while_it_waits(
-    bot_api: Made, api: ScriptedApi, health: TelegramHealth
-) -> None:
-    api.script("hang")
-    task = asyncio.create_task(bot_api().set_up(SetupPlan(HOOK)))
-    await api.hanging.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not health.webhook_set
