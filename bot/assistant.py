@@ -193,12 +193,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
         assistant.behaviors,
         services.learn,
         observe,
+        memory.work,
     )
-    return TurnWorker(
-        memory.ready_queue(),
-        memory.turns,
-        memory.histories,
-        permits,
-        turn.run,
-        MAX_CONCURRENT_TURNS,
-    )
+    ready, turns, histories = memory.ready_queue(), memory.turns, memory.histories
+    return TurnWorker(ready, turns, histories, permits, turn.run, MAX_CONCURRENT_TURNS)

@@ -38,8 +38,7 @@ _MAX_SENDS = 3  # requests in doubt
 _SAYING = 0.8  # the share of a lease that `message` may take; the rest is left to count a failure
 _MAX_FAILURES = 3  # errors of the code of a kind in one process, a minute apart
 _PAUSE_S = 60.0
-_MAX_UNKNOWN_PAUSE_S = 86_400.0
-"""The longest pause of an item whose feature is off, or is only in a newer release."""
+_MAX_WAIT_S = 86_400.0  # between two tries while its feature is off or its chat is closed
 _DOUBT_S = 10.0  # when an item is sent again whose request Telegram did not answer
 _GRACE_S = 2.0
 
@@ -112,10 +111,11 @@ class WorkLoop:
         item = taken.item
         works = ((feature, work) for feature in self.features for work in feature.work)
         found = [each for each in works if each[1].kind == item.kind]
-        if not found or not self.serves(item.person, item.chat_id):
-            # Another worker may know its kind already, so the pauses begin short.
-            late_s = 0 if found else self.items.now() - item.due
-            await self.items.postpone(taken, min(max(_PAUSE_S, late_s), _MAX_UNKNOWN_PAUSE_S))
+        if not found:  # another worker may know its kind already
+            await self._wait(taken)
+            return
+        if not self.serves(item.person, item.chat_id):
+            await self.items.postpone(taken, _PAUSE_S)
             return
         feature, work = found[0]
         next_due = self._next_due(item)
@@ -130,10 +130,14 @@ class WorkLoop:
         if message is None:
             await self.items.close(taken, next_due)
             return
-        if isinstance(message, IncomingMessage):
-            await self._begin_turn(taken, message, next_due)
-        else:
+        if isinstance(message, Outbox):
             await self._say(taken, work, message, next_due)
+            return
+        entry = Entry(message.update_id, message.sender.id, is_alone=True, body=to_bytes(message))
+        if await self.items.close(taken, next_due, entry.to_member()):
+            log.info("work done", kind=item.kind, outcome="turn")
+        else:  # nothing is kept there now
+            await self.items.postpone(taken, _PAUSE_S)
 
     async def _message(self, work: Work, item: WorkItem) -> Outbox | IncomingMessage | None:
         async with asyncio.timeout(self.lease_s * _SAYING):
@@ -147,7 +151,7 @@ class WorkLoop:
         item = taken.item
         try:
             delivery = await self._deliver(taken, message)
-            lost = ("topic_gone",) if next_due else ("topic_gone", "topic_closed")
+            lost = ("topic_gone",) if next_due else ("topic_gone", "closed")
             if item.topic_id > 0 and delivery.refused in lost:
                 next_due, item = 0, replace(item, topic_id=-item.topic_id)
                 if isinstance(again := await self._message(work, item), Outbox):
@@ -166,6 +170,9 @@ class WorkLoop:
             log.warning("work in doubt")
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
+        if delivery.refused == "closed" and not next_due:  # neither does the chat itself take it
+            await self._wait(taken)
+            return
         close = partial(self.items.close, taken, 0 if delivery.refused == "chat_gone" else next_due)
         await self.deliverer.guard(delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
@@ -177,19 +184,15 @@ class WorkLoop:
             log.exception("work not due again", kind=item.kind)
             return 0
 
-    async def _begin_turn(self, taken: TakenWork, message: IncomingMessage, due: float) -> None:
-        """Have a turn answer the message of a task, alone; it waits where nothing is kept now."""
-        entry = Entry(message.update_id, message.sender.id, is_alone=True, body=to_bytes(message))
-        if await self.items.close(taken, due, entry.to_member()):
-            log.info("work done", kind=taken.item.kind, outcome="turn")
-        else:
-            await self.items.postpone(taken, _PAUSE_S)
+    async def _wait(self, taken: TakenWork) -> None:
+        """Look again when the item is twice as late."""
+        late_s = self.items.now() - taken.item.due
+        await self.items.postpone(taken, min(max(_PAUSE_S, late_s), _MAX_WAIT_S))
 
     async def _deliver(self, taken: TakenWork, outbox: Outbox) -> Delivery:
         """Send it; only a request that Telegram may have carried out counts as a try."""
 
-        async def hold(part: int = 0, sent: tuple[int, ...] = ()) -> None:
-            del part, sent
+        async def hold(*_: object) -> None:
             await self.items.hold(taken, self.lease_s)
 
         @asynccontextmanager

@@ -31,7 +31,7 @@ import httpx2
 
 from memory.store.errors import distrust
 
-_OfThePlace = Literal["chat_gone", "topic_gone", "topic_closed", "message_gone", "reply_gone"]
+_OfThePlace = Literal["chat_gone", "topic_gone", "closed", "message_gone", "reply_gone"]
 _OfTheContent = Literal["entities", "not_copied", "unchanged", "too_long", "too_big", "no_voice"]
 RefusalReason = _OfThePlace | _OfTheContent | Literal["other"]
 
@@ -39,11 +39,8 @@ _DEFAULT_WAIT_S, _MAX_WAIT_S = 5.0, 86_400.0
 """For a 429 that does not say how long to wait, such as a proxy's; and the longest wait."""
 
 _NEVER_SENT = (
-    httpx2.ConnectError,
-    httpx2.ConnectTimeout,
-    httpx2.PoolTimeout,
-    httpx2.ProxyError,
-    httpx2.UnsupportedProtocol,
+    *(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout),
+    *(httpx2.ProxyError, httpx2.UnsupportedProtocol),
 )
 
 # Telegram does not document its descriptions; these fragments were seen. The first match counts.
@@ -52,7 +49,7 @@ _SEEN: dict[RefusalReason, str] = {
     "reply_gone": r"message to (be replied|reply)",
     "chat_gone": r"chat not found|chat was deactivated|peer_id_invalid",
     "topic_gone": r"thread not found|topic_(deleted|id_invalid)",
-    "topic_closed": r"topic_closed",
+    "closed": r"topic_closed|rights to send|no write access|write_forbidden",  # or we are muted
     "unchanged": r"not.modified",
     "message_gone": r"message to \w+ not found|message_id_invalid",
     "not_copied": r"can't be copied",
@@ -84,7 +81,7 @@ class FloodWait(TelegramError):
 
 
 class Blocked(TelegramError):
-    """Raised when the bot was blocked, removed or muted in that chat."""
+    """Raised when the bot was blocked in that chat or removed from it."""
 
 
 class Refused(TelegramError):
@@ -172,13 +169,13 @@ def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
             error = FloodWait(min(wait_s, _MAX_WAIT_S))
         case 429, _:
             error = FloodWait(_DEFAULT_WAIT_S)
-        case 400, _:
+        case 403, _ if not _REASONS["closed"].search(description):
+            error = Blocked("blocked or removed")
+        case 400 | 403, _:
             found = (reason for reason, seen in _REASONS.items() if seen.search(description))
             error = Refused(next(found, "other"), description)
         case 401 | 404, _:
             error = BadToken("the token is not accepted")
-        case 403, _:
-            error = Blocked("blocked, removed or muted")
         case 409, _:
             error = Conflict("another poller or a webhook is active")
         case _:

@@ -20,6 +20,7 @@ import structlog
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, with_buttons
 from bot.reply.split import without_file
+from bot.telegram.errors import RefusalReason
 from bot.telegram.updates import IncomingMessage, Sender, readable, to_bytes
 from bot.turn.answer import Answerer
 from bot.turn.deliver import Deliverer, Delivery, Parked
@@ -37,7 +38,8 @@ from memory.queue.turn_store import TurnStore
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
-from memory.work.item import WorkChanges, WorkItem, due_task
+from memory.work.item import WorkChanges, due_task
+from memory.work.items import WorkItems
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +56,7 @@ class TurnRunner:
     behaviors: AIContextBehaviorManager
     learn: Callable[[Scope], None]  # begins to learn in the background, and returns at once
     observe: Observer
+    work: WorkItems
 
     async def run(self, opened: OpenTurn) -> Committed:
         """Answer, deliver and commit.
@@ -155,6 +158,8 @@ class TurnRunner:
         messages, closing = list[Message](), Closing()
         if request:
             messages, closing = self._to_commit(request, outbox, delivery)
+            if request.last.is_task and delivery.refused:
+                closing = await self._without_task(opened, delivery.refused) or closing
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
         committed = await self.deliverer.guard(delivery.in_doubt, commit)
@@ -180,9 +185,6 @@ class TurnRunner:
         closing = Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
         if not request.uses_memory:
             closing = Closing(outbox.ends_session, uses_memory=False)
-        elif request.last.is_task and delivery.refused in ("chat_gone", "topic_gone"):
-            # A task ends with its chat or topic, like other due work: nobody would see its answer.
-            closing = Closing(outbox.ends_session, work=_ended_task(request).encode())
         if not request.message.text or outbox.is_unread:
             return [], closing
         if outbox.is_refused:
@@ -201,6 +203,23 @@ class TurnRunner:
             used=outbox.used,
         )
         return [*request.messages, reply], closing
+
+    async def _without_task(self, opened: OpenTurn, refused: RefusalReason) -> Closing | None:
+        """Return what ends a task whose answer nobody can see; None if no task ends.
+
+        Unless the chat is gone, its text is due now: the loop of due work finds a place for it.
+        """
+        now, conversation = self.work.now(), opened.lease.conversation
+        id_, _ = due_task(opened.entries[-1].update_id, now)
+        task = await self.work.find(conversation, id_)
+        may_reopen = refused == "closed" and task and task.is_open
+        is_lost = refused in ("chat_gone", "topic_gone", "closed") and not may_reopen
+        if not (task and task.is_task and is_lost):
+            return None
+        if refused == "chat_gone":
+            return Closing(work=WorkChanges(cancelled=[task]).encode())
+        text = replace(task, is_task=False, rule="", due=now)
+        return Closing(work=WorkChanges(added=[text]).encode())
 
     async def _after(
         self, request: Request, history: ChatHistory, outbox: Outbox, committed: Committed
@@ -228,18 +247,8 @@ class TurnRunner:
             await self.behaviors.on_suspend(call_context)
 
 
-def _ended_task(request: Request) -> WorkChanges:
-    """Return what ends a task. If it had a topic, its text is said once more in the chat itself."""
-    last, now = request.last, time.time()
-    id_, _ = due_task(last.update_id, now)
-    task = WorkItem(last.sender.id, last.text, id=id_, due=now, language=request.language)
-    task = replace(task, chat_id=last.chat_id, topic_id=-last.topic_id, message_id=last.replied_to)
-    return WorkChanges(added=[task]) if last.topic_id else WorkChanges(cancelled=[task])
-
-
 MAX_FAILURES = 3
 """A turn is given up at its third attempt, or after three errors if its reply is stored."""
-
 PROCESS_DIED = "Interrupted"
 """Stored in place of an error if the process died first; not the exception of this name."""
 

@@ -260,7 +260,7 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("rule", ["", "0 9 * * *"])
-@pytest.mark.parametrize("reason", ["topic_gone", "topic_closed", "chat_gone"])
+@pytest.mark.parametrize("reason", ["topic_gone", "closed", "chat_gone"])
 async def test_what_has_lost_its_topic_or_its_chat_ends(
     memory: Memory, rule: str, reason: RefusalReason
 ) -> None:
@@ -269,10 +269,28 @@ async def test_what_has_lost_its_topic_or_its_chat_ends(
     await store(memory, one)
     chat = ScriptedChat([Refused(reason)])
     await work(worker(memory, chat))
-    waits, is_said = rule and reason == "topic_closed", reason != "chat_gone"
+    waits, is_said = rule and reason == "closed", reason != "chat_gone"
     said = [] if waits or not is_said else [(Destination(7), LAST)]
     assert [(to, part.text) for to, part in chat.sent] == said
     assert len(await memory.work.list_open(HERE)) == bool(waits)
+
+
+@pytest.mark.parametrize("topic_id", [0, 5])
+async def test_a_reminder_waits_until_a_chat_that_is_closed_takes_it(
+    memory: Memory, topic_id: int
+) -> None:
+    """Before the fix, it was lost."""
+    one = replace(reminder(due=time.time() - 600), topic_id=topic_id)
+    await store(memory, one)
+    chat = ScriptedChat([Refused("closed")] * (2 if topic_id else 1))
+    await work(worker(memory, chat))
+    assert chat.texts == []
+    held_s = await memory.work.due_in_s()
+    assert 550 < held_s < 650  # looks again when it is twice as late
+    await let_the_lease_end(memory, one.id)
+    await work(worker(memory, chat))
+    assert [text.splitlines()[0] for text in chat.texts] == [TEXT]
+    assert await memory.work.list_open(HERE) == []
 
 
 async def test_any_kind_of_work_goes_to_the_chat_itself_if_its_topic_is_gone(

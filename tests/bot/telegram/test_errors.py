@@ -23,6 +23,7 @@ PART = Part("hi")
     ("act", "expected"),
     [
         (refusal(403, "Forbidden: bot was blocked by the user"), errors.Blocked),
+        (refusal(403, "Forbidden: CHAT_WRITE_FORBIDDEN"), errors.Refused),
         (refusal(409, "Conflict: terminated by other getUpdates request"), errors.Conflict),
         (refusal(401, "Unauthorized"), errors.BadToken),
         (refusal(404, "Not Found"), errors.BadToken),
@@ -116,7 +117,9 @@ async def test_a_moved_group_names_its_new_id(chat: TelegramChat, api: ScriptedA
         ("ENTITY_BOUNDS_INVALID", "entities"),
         ("message to be replied not found", "reply_gone"),
         ("message thread not found", "topic_gone"),
-        ("TOPIC_CLOSED", "topic_closed"),
+        ("TOPIC_CLOSED", "closed"),
+        ("not enough rights to send text messages to the chat", "closed"),
+        ("have no rights to send a message", "closed"),
         ("chat not found", "chat_gone"),
         ("PEER_ID_INVALID", "chat_gone"),
         ("message to edit not found", "message_gone"),

@@ -12,9 +12,10 @@ from PIL import Image
 from structlog.testing import capture_logs
 
 from bot.features.pictures.feature import LATE_PHOTO_MARK, PHOTO_MARK, PictureStep
+from bot.features.reminders.due import message_of
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.errors import FloodWait
+from bot.telegram.errors import Blocked, FloodWait, Refused, TelegramError
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer, Parked
@@ -53,6 +54,7 @@ from tests.bot.telegram.test_intake import album_photo
 from tests.lab.simulator.turn import ignore
 from tests.memory.conftest import TOKENS, memory_of
 from tests.memory.turns import ANN, GROUP, HERE, begin, close, put, take, texts
+from tests.memory.work.test_items import reminder, store
 from tests.quiet_chat import QuietChat, no_export
 
 LEASE_S = 2.0
@@ -695,7 +697,38 @@ def answering(
         behaviors,
         list[Scope]().append,
         observe,
+        memory.work,
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "rule", "left"),
+    [
+        (Refused("closed"), "", ("Say hello", False)),
+        (Refused("closed"), "0 8 * * *", ("Say hello", True)),
+        (Refused("topic_gone"), "0 8 * * *", ("Say hello", False)),
+        (Blocked(), "0 8 * * *", None),
+        (Refused("closed"), "cancelled", None),
+    ],
+)
+async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
+    rig: Rig, error: TelegramError, rule: str, left: tuple[str, bool] | None
+) -> None:
+    """Before the fix, one that was due once in a closed topic was lost."""
+    memory, chat, now = rig.memory, QuietChat(), time.time()
+    one = replace(reminder("Say hello", due=int(now)), rule=rule, is_task=True)
+    await store(memory, one)
+    taken = await memory.work.take(HERE, one.id, LEASE_S)
+    assert taken
+    entry = Entry(one.turn_id, ANN, is_alone=True, body=to_bytes(message_of(one, now)))
+    await memory.work.close(taken, now + 60 if rule else 0, entry.to_member())
+    if rule == "cancelled":
+        await memory.work.cancel(HERE, one.id)
+    chat.fails["send"] = error
+    await answering(rig, say_yes, chat).run(await take(memory))
+    found = [(each.text, each.is_task) for each in await memory.work.list_open(HERE)]
+    assert found == ([left] if left else [])
+    assert await texts(memory) == ["text 1", "yes", "⏰ Say hello"]
 
 
 async def say_hello(rig: Rig) -> None:

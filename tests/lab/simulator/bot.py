@@ -158,6 +158,7 @@ class SimulatedBot:
             behaviors,
             self._learner.learn,
             ignore,
+            memory.work,
         )
         named = NamingRunner(self._turn, connections.auditor.records, chance)
         # So low that turns are deferred in most schedules.
