@@ -42,8 +42,7 @@ Pause = Callable[[float], Awaitable[object]]
 """Waits for so many seconds."""
 
 _FIRST_S = 0.5
-_LONGEST_S = 30.0
-
+_REFUSED_S, _LONGEST_S = 1.0, 30.0
 _Answer = TypeVar("_Answer")
 
 log = structlog.get_logger(__name__)
@@ -95,7 +94,9 @@ class Backoff:
                 "telegram call failed", step=self._step, error=kind, description=description
             )
             self._logged = kind
-        longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))
+        # While one update is refused, those of others must not wait.
+        longest_s = _REFUSED_S if isinstance(error, UpdateRefused) else _LONGEST_S
+        longest_s = min(longest_s, _FIRST_S * 2 ** min(self._failures, 10))
         self._failures += 1
         wait_s = random.uniform(longest_s / 2, longest_s)
         if isinstance(error, FloodWait):
@@ -133,7 +134,8 @@ _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
 _EMPTY_PAUSE_S = 1.0
-_MAX_REFUSALS = 8
+_MAX_REFUSALS, _MAX_IF_FULL = 90, 8
+_MAX_UPDATES = 100
 
 
 class PollingLease:
@@ -243,7 +245,11 @@ class Poller:
                         log.exception("poll failed")
                     await self.backoff.wait(error)
         finally:
-            await self._release()
+            try:
+                async with asyncio.timeout(_RELEASE_S):
+                    await self.lease.release()
+            except Exception:  # noqa: BLE001 - the lease expires by itself, and we are stopping
+                log.warning("poll lease not released")
 
     async def _poll(self) -> None:
         if not self._webhook_checked:
@@ -305,24 +311,19 @@ class Poller:
                 self._accepted_ahead.add(update_id)
             refusal = refusal or failure
         if refusal is not None:
-            self._drop_refused()
+            self._drop_refused(is_full=len(handed) >= _MAX_UPDATES)
             raise refusal
         self._accepted_ahead.clear()
         self._refusals.clear()
 
-    def _drop_refused(self) -> None:
-        """Drop updates that are refused again and again, if later ones were accepted meanwhile."""
+    def _drop_refused(self, *, is_full: bool) -> None:
+        """Drop updates that are refused again and again, if later ones were accepted meanwhile.
+
+        A full poll gets no new update before one of its own goes.
+        """
         newest = max(self._accepted_ahead, default=0)
-        refused = [id_ for id_, times in self._refusals.items() if times == _MAX_REFUSALS]
-        for update_id in refused:
-            self._refusals[update_id] -= 1  # if no later one was accepted, go on trying
-            if update_id < newest:
+        for update_id in self._refusals.keys() - self._accepted_ahead:
+            is_often = self._refusals[update_id] >= (_MAX_IF_FULL if is_full else _MAX_REFUSALS)
+            if is_often and update_id < newest:
                 log.error("update dropped", update=update_id, reason="refused again and again")
                 self._accepted_ahead.add(update_id)
-
-    async def _release(self) -> None:
-        try:
-            async with asyncio.timeout(_RELEASE_S):
-                await self.lease.release()
-        except Exception:  # noqa: BLE001 - the lease expires by itself, and we are stopping
-            log.warning("poll lease not released")

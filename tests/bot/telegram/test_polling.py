@@ -13,7 +13,7 @@ from bot.telegram.connection import Backoff, Pause, Poller, PollingLease, Telegr
 from bot.telegram.errors import NotAccepted, UpdateRefused
 from bot.telegram.intake import Accept
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
-from tests.bot.telegram.scripted_api import DONE, Act, ScriptedApi, delivering_to, ok, refusal
+from tests.bot.telegram.scripted_api import Act, Reply, ScriptedApi, delivering_to, ok, refusal
 
 NO_WEBHOOK = delivering_to("")
 WEBHOOK = delivering_to("https://bot.example/s3cret")
@@ -85,7 +85,7 @@ async def test_only_after_a_conflict_a_webhook_is_taken_over_and_waiting_updates
     polled: Polled, api: ScriptedApi
 ) -> None:
     """Before the first poll `identify` has made way. The other process may set it again."""
-    mailbox = await polled(updates(4), CONFLICT, WEBHOOK, DONE, updates(5), take_over=True)
+    mailbox = await polled(updates(4), CONFLICT, WEBHOOK, ok([]), updates(5), take_over=True)
     (deleted,) = api.named("deleteWebhook")
     assert deleted.parameters == {"drop_pending_updates": "false"}
     assert mailbox.ids == [4, 5]
@@ -157,7 +157,11 @@ async def test_commands_after_a_refusal_are_accepted_once(polled: Polled, api: S
 async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_others_are_taken(
     polled: Polled, api: ScriptedApi
 ) -> None:
-    """A bad login, or a key that all updates need, refuses every update: then none is dropped."""
+    """A bad login, or a key that all updates need, refuses every update: then none is dropped.
+
+    Others hardly wait meanwhile. Before the fix, they waited for 90 s.
+    """
+    pauses = Pauses()
     alone = [updates(5) for _ in range(connection._MAX_REFUSALS + 2)]
     taken: list[object] = []
     refusals_of_4 = [UpdateRefused(), UpdateRefused()]
@@ -172,10 +176,46 @@ async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_othe
 
     together = updates(4, 5, 6, 7)
     with capture_logs() as lines:
-        await polled(*alone, together, together, together, updates(8), accept=accept)
+        await polled(*alone, *[together] * 3, updates(8), accept=accept, pause=pauses)
+    assert max(pauses.taken_s) <= 1
     assert taken == [6, 7, 4, 8]
     assert offsets(api)[-3:] == [None, "8", "9"]
     assert [line["update"] for line in lines if line["event"] == "update dropped"] == [5]
+
+
+async def test_an_update_that_is_refused_goes_when_a_poll_has_room_for_no_further_one(
+    polled: Polled, api: ScriptedApi
+) -> None:
+    """Before the fix, nothing behind the hundredth update was answered for 90 s."""
+    taken: list[object] = []
+
+    async def accept(raw: Mapping[str, object], **_: bool) -> None:
+        if raw["update_id"] == 4:
+            raise UpdateRefused
+        taken.append(raw["update_id"])
+
+    tries = connection._MAX_IF_FULL + 1
+    await polled(*[updates(*range(4, 104))] * tries, updates(104), accept=accept)
+    assert taken == [*range(5, 105)]
+    assert offsets(api) == [*[None] * tries, "104", "105"]
+
+
+async def test_an_update_that_cannot_be_read_costs_only_itself(
+    polled: Polled, api: ScriptedApi
+) -> None:
+    """Before the fix, half an emoji in much JSON, or deep nesting, ended polling for everybody."""
+    half, deep = b'"\\ud83d, {\\"update_id\\": 1}"', b"[" * 5_000 + b"]" * 5_000
+    values = [half, deep, b'"%b"' % (b"a" * 2**20), half]
+    read = b", ".join(b'{"update_id": %d, "a": %b}' % each for each in enumerate(values, 5))
+    taken: list[Mapping[str, object]] = []
+
+    async def accept(raw: Mapping[str, object], **_: bool) -> None:
+        taken.append(raw)
+
+    await polled(Reply(b'{"ok": true, "result": [%b]}' % read), accept=accept)
+    said = '\ufffd, {"update_id": 1}'
+    assert [each.get("a") for each in taken] == [said, None, "a" * 2**20, said]
+    assert offsets(api) == [None, "9"]
 
 
 async def test_no_message_overtakes_a_refused_message(polled: Polled) -> None:
