@@ -46,7 +46,6 @@ _TROUBLE_S = 10.0  # how long to wait if Telegram cannot be reached
 _GRACE_S = 2.0
 _SOURCE_GONE = ("message_gone", "not_copied")
 """Refusals that are about the message, so every other chat would get the same."""
-
 _Sent = tuple[Outcome, Pause | None]  # how a sending ended; for "later", who waits for how long
 
 
@@ -81,7 +80,7 @@ class BroadcastStatus:
         except DECLINED:
             try:
                 await self._chat.send(Destination(about.chat_id), part)
-            except DECLINED as error:
+            except (*DECLINED, OutcomeUnknown) as error:  # it may have come: not twice
                 log.warning("receipt not shown", reason=type(error).__name__)
 
 

@@ -11,10 +11,12 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from itertools import compress, islice
 from typing import Any, Self
 from urllib.parse import unquote
@@ -85,14 +87,13 @@ class _Connection:
             self._slots.release()
 
 
+@dataclass(eq=False)
 class _BoundedStream(Body):
-    def __init__(self, stream: httpx2.AsyncByteStream, connection: _Connection) -> None:
-        super().__init__(stream)
-        self._connection = connection
+    connection: _Connection
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self.stream:
-            if not await self._connection.take(chunk):
+            if not await self.connection.take(chunk):
                 raise httpx2.StreamError("the server has sent too much")
             yield chunk
 
@@ -346,6 +347,9 @@ async def _end(process: Process) -> None:
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(_GRACE_S):
             await process.wait()
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if sys.platform != "win32":
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        # It kills the process, and closes its output: `wait` would wait until all of it is read.
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
         await process.wait()

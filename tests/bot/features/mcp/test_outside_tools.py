@@ -188,8 +188,12 @@ async def test_a_command_serves_tools_as_well(visit: Visit) -> None:
     tools = await listed(McpServer("local", command=COMMAND, env=env), timeout_s=60)
     assert names(tools) == ["local__order", "local__picture", "local__price"]
     assert await visit.output(tools, "local__price") == "Opened."
-    nothing = McpServer("a", command=("/no/such/program",)), McpServer("b", command=("true",))
-    assert await listed(*nothing) == []
+    # Before the fix, the last one was waited for until it ended, and a daemon of it even longer.
+    endless = (
+        "import os, time; os.fork() or os.setsid(); print('a' * 30_000_000); time.sleep(3_600)"
+    )
+    commands = ("/no/such/program",), ("true",), (sys.executable, "-c", endless)
+    assert await listed(*(McpServer("a", command=each) for each in commands)) == []
 
 
 async def test_a_long_list_is_cut_short(visit: Visit) -> None:
