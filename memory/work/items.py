@@ -21,8 +21,8 @@ from memory.store.store import Store
 from memory.work.item import BEGUN, WorkItem
 
 ANSWER_S = 3_600  # how long an item waits for the person to press a button
-_LOOK_AGAIN_S = 86_400
 _EXPIRED = 10**15  # as in `shared/messages.lua`
+_LOOK_AGAIN_S = 86_400
 """Every entry of the index is looked at daily, also that of a task whose turn has begun."""
 
 
