@@ -148,6 +148,8 @@ class Jobs:
                     await store.client.call("DEL", keys.topic_name(conversation))
                 cut = (str(job.cut_update), job.cut_at)
                 receipt = await self.forgetting.scopes.wipe(conversation, job.id, *cut)
+                if conversation.is_private:  # what is being learned may be the person's first fact
+                    await self.forgetting.scopes.cut(conversation.facts_scope, conversation)
             if receipt.left:
                 await self.mailbox.wake(conversation)
             if job.kind == "forget":

@@ -40,6 +40,7 @@ from tests.memory.turns import (
     begin,
     carry_out,
     clear,
+    erase_all,
     exchange_of,
     store,
     take,
@@ -231,8 +232,8 @@ async def begin_anew_and_clear(memory: Memory) -> None:
 @pytest.mark.parametrize("is_personal", [True, False])
 @pytest.mark.parametrize(
     "meanwhile",
-    [lambda memory: forget(memory, 1, 2), clear, begin_anew_and_clear],
-    ids=["its messages are forgotten", "it is cleared", "it expires, and is cleared again"],
+    [lambda memory: forget(memory, 1, 2), clear, begin_anew_and_clear, erase_all],
+    ids=["forgotten", "it is cleared", "it expires, and is cleared again", "all is erased"],
 )
 async def test_nothing_is_learned_from_what_was_erased_during_the_call(
     memory: Memory,
