@@ -1,21 +1,25 @@
 """Reads the cells of a spreadsheet, in a process of its own: `xlsx_text.py CHARACTERS MB SECONDS`.
 
-Each sheet is a section, and each row with text a line. A formula is read as its last result.
+Each sheet is a section, and each row with text a line. A cell that spans several rows is read in
+each of them, and a formula as its last result.
 """
 
 import re
 import sys
+from collections import defaultdict
 from contextlib import suppress
 from datetime import datetime, time
 from typing import Any
 
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type] # openpyxl can do without it
 from openpyxl import load_workbook  # noqa: E402
+from openpyxl.utils import column_index_from_string  # noqa: E402
 
 from bot.parsing.answers import NotRead, Sections, answer_sections  # noqa: E402
 from bot.parsing.html_text import opened_office_file  # noqa: E402
 
 _PERCENT = re.compile(r"(?<!\\)%$")  # "\%" is only shown
+_MERGED = re.compile(rb"""mergeCell ref=["']([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})["']""")
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
@@ -25,11 +29,30 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     for sheet in book.worksheets:
         sections.begin(f"sheet {sheet.title}")
         sheet.reset_dimensions()  # what a sheet says about its size counts for nothing
-        for row in sheet.iter_rows():
+        merged, spans = _merged(sheet), dict[int, tuple[int, str]]()
+        for number, row in enumerate(sheet.iter_rows(), 1):
             left -= len(row) + 1
             if left < 0:
                 raise NotRead("too_long")
-            sections.add_row(_shown(cell) for cell in row)
+            texts = [_shown(cell) for cell in row]
+            begins = merged.get(number, ())
+            spans |= {at: (last, texts[at]) for at, last in begins if at < len(texts)}
+            if any(texts):  # else many empty rows would say the same
+                for at, (last, text) in spans.items():
+                    if number <= last and at < len(texts):
+                        texts[at] = text
+                sections.add_row(texts)
+
+
+def _merged(sheet: Any) -> dict[int, list[tuple[int, int]]]:
+    """Return the column and the last row of the cells that span several rows, by the first row."""
+    found = defaultdict[int, list[tuple[int, int]]](list)
+    with sheet._get_source() as source:  # noqa: SLF001 - openpyxl leaves them out of large sheets
+        for column, first, last in _MERGED.findall(source.read()):
+            if int(first) < int(last):
+                at = column_index_from_string(column.decode()) - 1
+                found[int(first)].append((at, int(last)))
+    return found
 
 
 def _shown(cell: Any) -> str:

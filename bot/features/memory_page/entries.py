@@ -225,14 +225,12 @@ class MemoryEntries:
         ]
 
     def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
-        for synopsis in reversed(here.synopses):
-            if self.word.casefold() not in synopsis.text.casefold():
-                continue
+        found = [each for each in here.synopses if self.word.casefold() in each.text.casefold()]
+        for synopsis in reversed(found):
             began = self.sentences.day(language, synopsis.began_at)
             ended = self.sentences.day(language, synopsis.ended_at)
-            first = synopsis.first_statement
             values = {
-                "text": shortened(first, _LINE_UNITS),
+                "text": shortened(synopsis.first_statement, _LINE_UNITS),
                 "dates": began if began == ended else f"{began} – {ended}",
                 "id": synopsis.id,
             }

@@ -15,15 +15,13 @@ from bot.features.broadcast.announcements import (
     Pause,
 )
 from bot.features.broadcast.feature import feature
-from bot.features.broadcast.probes import PROBES
 from memory.erasure.jobs import Job, JobKind
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.fields import read_field
 from memory.scopes.sources import Erased
 from memory.store.errors import LeaseLost
-from memory.store.keys import Keys, Scope
-from tests.bot.features.conftest import SettingsOf
+from memory.store.keys import Scope
 from tests.bot.features.services import services_of
 from tests.bot.telegram import raw
 from tests.memory.turns import put
@@ -313,17 +311,3 @@ async def test_twenty_workers_at_once_give_out_each_chat_once(memory: Memory) ->
 
     await asyncio.gather(*(work() for _ in range(20)))
     assert sorted(given) == list(people)
-
-
-async def test_the_row_says_if_one_is_being_sent(memory: Memory, settings_of: SettingsOf) -> None:
-    [probe] = PROBES
-
-    async def seen(bot: int = 42, admins: str = "1") -> list[str]:
-        rows = probe.run(settings_of(admin_user_ids=admins), memory.client, Keys(bot))
-        return [row.seen async for row in rows if row.verdict == "ok"]
-
-    assert await seen() == ["none is being sent; admins: 1"]
-    await Announcements(memory.store).start(Announcement("one", 1, 70, 71, "en"))
-    assert await seen() == ["one is being sent, chats left: 0; admins: 1"]
-    assert await seen(43) == ["none is being sent; admins: 1"]
-    assert await seen(admins="") == ["off: ADMIN_USER_IDS is not set"]

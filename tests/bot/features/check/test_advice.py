@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,7 @@ KEY = "sk-right"
 WORKING: dict[str, object] = {"openai_model": "local", **SMALL}
 
 
-def named(dialect: Dialect) -> str:
-    return dialect.server
-
-
-@pytest.mark.parametrize("dialect", profiles.SERVERS, ids=named)
+@pytest.mark.parametrize("dialect", profiles.SERVERS, ids=attrgetter("server"))
 async def test_a_working_server_is_recognised_by_its_answers(
     settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect
 ) -> None:

@@ -212,6 +212,15 @@ async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -
     assert await read(content, "xlsx", LIMITS) == [Section("| 0.3", "sheet Animals")]
 
 
+async def test_a_cell_over_several_rows_is_read_in_each_of_them() -> None:
+    line = '<row r="{0}"><c r="B{0}"><v>{0}</v></c></row>'.format
+    first = '<row r="1"><c r="A1"><v>7</v></c><c r="B1"><v>1</v></c></row>'
+    merged = '<mergeCells count="1"><mergeCell ref="A1:A2"/></mergeCells></worksheet>'
+    sheet = SHEET_XML.format(first + line(2) + line(3)).replace("</worksheet>", merged)
+    [found] = await read(zipped({SHEET: sheet}, sheets()), "xlsx", LIMITS)
+    assert found.text == "7 | 1\n7 | 2\n| 3"
+
+
 async def test_a_spreadsheet_may_lack_its_styles_and_its_links() -> None:
     """Not every program writes them; before the fix, such a file was damaged."""
     with zipfile.ZipFile(io.BytesIO(sheets())) as whole:
