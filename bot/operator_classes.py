@@ -51,6 +51,8 @@ _TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 """What model servers take; with another name they would refuse every prompt."""
 _TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
 """Reserved names: those of our own behaviors, and the default name."""
+_ROOT, _IMPORT = Path(__file__).parents[1], import_module.__code__.co_filename
+_OURS = re.compile(rf"{re.escape(str(_ROOT))}\W(bot|memory|config)\W|{re.escape(_IMPORT)}|<frozen")
 _TIME_SHARE = 2  # one call of an operator's `next_action` gets the turn's time divided by this
 
 
@@ -318,6 +320,6 @@ def _report(what: str, error: Exception) -> None:
 
 
 def _place(error: Exception) -> str:
-    """Return the file and line where an error was raised, as " at shop.py:12"."""
-    frames = extract_tb(error.__traceback__)
-    return f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    """Return the innermost line that is neither ours nor Python's import, as " at shop.py:12"."""
+    theirs = [each for each in extract_tb(error.__traceback__) if not _OURS.match(each.filename)]
+    return f" at {Path(theirs[-1].filename).name}:{theirs[-1].lineno}" if theirs else ""

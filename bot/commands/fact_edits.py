@@ -196,9 +196,7 @@ def questions(
     `are_cards`: the facts were learned, and a third button asks for other words.
     """
     asked = []
-    for write in writes:
-        if not write.nonce:
-            continue
+    for write in (each for each in writes if each.nonce):
         yes, no = _LABELS.get(type(write), ("remember", "dont_remember"))
         row = (
             Button(sentences.text(language, f"buttons.{yes}"), f"{YES}:{write.nonce}"),

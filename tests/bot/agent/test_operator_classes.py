@@ -184,7 +184,7 @@ def test_a_class_that_cannot_be_used_is_refused_with_the_reason(
         ("silent", "FEATURES: silent has no English sentence commands.hello"),
         ("looking", "FEATURES: looking has `file_steps` for 'video', which is no kind of file"),
         ("broken", f"FEATURES: {THEIRS}:broken cannot be built (RuntimeError at greeting_feature"),
-        ("HERE", f"FEATURES: {THEIRS}:HERE cannot be imported"),
+        ("HERE", f"FEATURES: {THEIRS}:HERE cannot be imported (AttributeError); check"),
         ("Bow", f"FEATURES: {THEIRS}:Bow"),
     ],
 )
