@@ -89,9 +89,8 @@ class Access:
         if await may_change(asker_of(asked, self._chat)):
             return None
         log.info("group command refused", command=command, user=asked.sender.id)
-        key = f"{command}.only_group_admins"
-        if asked.is_anonymous_admin:
-            key = "error.anonymous_admin"
+        is_nobody = asked.is_anonymous_admin
+        key = "error.anonymous_admin" if is_nobody else f"{command}.only_group_admins"
         return Answer(self._sentences.say(asked.sender.language, key))
 
     async def check(self, pressed: ButtonPress, senders: Iterable[int] = ()) -> None:

@@ -127,9 +127,8 @@ class ErasingCommands:
     async def ask_to_clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before this conversation is erased."""
         counted = await count_conversation(self._memory.store, conversation)
-        question, language = Question("clear", asked.sender.id), asked.sender.language
         key = "clear.ask_group" if asked.is_group else "clear.ask"
-        asking = (language, key, question, "clear")
+        asking = (asked.sender.language, key, Question("clear", asked.sender.id), "clear")
         return Answer(self._sentences.ask_to_erase(*asking, messages=counted.messages))
 
     async def clear(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
@@ -147,6 +146,8 @@ class ErasingCommands:
     async def ask_to_forget(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before a person is erased everywhere; as a reply, before that message is."""
         sender, language, replied_to = asked.sender, asked.sender.language, asked.replied_to
+        if not sender.is_person:  # only whoever asks may press, and no group or channel can
+            return Answer(self._sentences.say(language, "error.anonymous_admin"))
         if not replied_to:
             question = Question("forget", sender.id)
             return Answer(self._sentences.ask_to_erase(language, "forget.ask", question, "forget"))

@@ -111,9 +111,8 @@ class UsedMemories:
         for id_ in _ids("s", codes):
             synopsis = reading.here.record(id_)
             if isinstance(synopsis, Synopsis) and synopsis.ended_at <= reading.answer.sent_at:
-                first = synopsis.first_statement
                 source = reading.messages.get(synopsis.first_seq)
-                text_and_time = first, synopsis.began_at
+                text_and_time = synopsis.first_statement, synopsis.began_at
                 yield self._used(reading.language, f"s{id_}", "why.synopsis", text_and_time, source)
 
     async def _documents(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:

@@ -18,8 +18,7 @@ _WORDS = "words."
 _NO_MARKUP = {ord(each): f"&#{ord(each)};" for each in string.punctuation}
 """Any of them may be markup; as character references they are not."""
 
-Added = Mapping[str, Mapping[str, str]]
-"""Sentences by language and key."""
+Added = Mapping[str, Mapping[str, str]]  # sentences by language and key
 
 
 class Catalogue:

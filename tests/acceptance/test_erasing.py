@@ -92,8 +92,9 @@ async def test_only_admins_clear_a_group(rig: Rig) -> None:
     await rig.ask(anna, group, "@ricordo_bot our cat is called Mephisto")
     refused = sentence("clear.only_group_admins")
     assert (await rig.ask(anna, group, "/clear")).text == refused
-    nobody = await rig.ask(owner, group, "/clear", speaking_as=group)
-    assert nobody.text == sentence("error.anonymous_admin")
+    for command in ("/clear", "/forget"):
+        nobody = await rig.ask(owner, group, command, speaking_as=group)
+        assert nobody.text == sentence("error.anonymous_admin")
     assert len([line for line in rig.bot.log if line["event"] == "group command refused"]) == 2
 
     question = await ask_fully(rig, deputy, group, "/clear")

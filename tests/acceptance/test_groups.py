@@ -9,11 +9,7 @@ from tests.acceptance.buttons import erase
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import help_in_group
 from tests.acceptance.talk import dialogue
-from tests.servers.bot_api import Chat, Message, Topic, Waiting
-
-
-def replied_to(chat: Chat) -> list[Message | None]:
-    return [reply.reply_to for reply in chat.replies]
+from tests.servers.bot_api import Message, Topic, Waiting
 
 
 @pytest.mark.either_way
@@ -52,7 +48,8 @@ async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) ->
         assert helped.reply_to.text == command
     assert help_texts == [help_in_group()] * 2
 
-    assert replied_to(group)[:4] == [mention, reply, in_passing, asked]
+    replied_to = [each.reply_to for each in group.replies]
+    assert replied_to[:4] == [mention, reply, in_passing, asked]
     assert len(group.replies) == 6
     assert b"tangerine" not in await rig.stored()
     assert rig.model.log.refusals == []

@@ -52,6 +52,8 @@ async def promise_note(
         if open_ and not asks and not has_failed:
             return Below()
         key = "claims.reminder_failed" if has_failed else "claims.reminder"
+        if not request.last.sender.is_person:
+            key = "error.anonymous_admin"
     return Below(correction=sentences.say(request.language, key)[0])
 
 

@@ -54,6 +54,8 @@ async def test_on_and_off_are_understood_in_every_language(commands: CommandSet)
     for answer, texts in UNDERSTOOD.items():
         for text in texts:
             assert answer in await said(commands, text)
+    es = await said(commands, "mute quizás", replace(ANNA, language="es"))
+    assert es.endswith("Después de /mute entiendo: activar, desactivar.")
 
 
 async def test_an_unknown_command_names_the_nearest_one(commands: CommandSet) -> None:

@@ -1,10 +1,13 @@
 """An answer that promises to remind is noticed, and corrected if no reminder is set."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bot.features.claims.feature import claims_to_have_saved
 from bot.features.reminders.claims import promise_note, promises_to_remind
+from bot.telegram.updates import Sender
+from bot.turn.request import Request
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.steps import CompletedStep
 from memory.memory import Memory
@@ -35,6 +38,7 @@ async def corrected(
     asks: str = "Remind me tomorrow to water the plants",
     says: str = PROMISE,
     changes: WorkChanges | None = None,
+    request: Request = REQUEST,
 ) -> str:
     """Return what corrects an agent that promises to remind a person."""
     history = await ChatHistory.read(memory.histories, HERE)
@@ -42,7 +46,7 @@ async def corrected(
     context = AgentContext(CallContext(HERE, Person(), 0), history, message)
     context.completed_steps += steps
     context.work = changes or WorkChanges()
-    below = await promise_note(memory.work, KEYS, REQUEST, context, says)
+    below = await promise_note(memory.work, KEYS, request, context, says)
     return below.correction.text if below.correction else ""
 
 
@@ -58,6 +62,9 @@ async def test_a_promise_is_corrected_unless_a_reminder_is_set_or_a_fitting_one_
     assert await correction(failed) == "claims.reminder_failed"
     assert await correction(failed, says="When?") == "claims.reminder_failed"
     assert await correction(failed, step("calendar__add")) == ""
+    nobody = replace(REQUEST.last, sender=Sender(-5, "Club", is_person=False))
+    of_nobody = replace(REQUEST, updates=(nobody,))
+    assert await correction(failed, request=of_nobody) == "error.anonymous_admin"
     assert await correction(step("calendar__add")) == ""
     for changes in (WorkChanges(added=[TOMORROW]), WorkChanges(cancelled=[TOMORROW])):
         assert await correction(failed, step("set_reminder"), changes=changes) == ""
