@@ -1,7 +1,7 @@
 """What operators are told without asking, and whether a person wants to be told anything unasked.
 
-Operators are told that Redis fills up, and the news of features: in private, in the language of
-an operator's last `/start` or admin command. Features send people announcements and tips.
+Operators are told the news of features: in private, in the language of an operator's last `/start`
+or admin command. Features send people announcements and tips.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
-from memory.limits.capacity import CapacityAlert, FillLevel
+from memory.limits.capacity import FillLevel
 from memory.scopes.changes import Write
 from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
@@ -33,10 +33,6 @@ class OperatorNotices:
         self._operators = operators
         self._chat = chat
         self._sentences = sentences
-
-    async def tell(self, alert: CapacityAlert, fill_level: FillLevel) -> bool:
-        """Tell of a change of capacity; return as `say` does."""
-        return await self.say(f"notices.{alert}", figures(fill_level))
 
     async def say(
         self, key: str, values: Mapping[str, object], buttons: Mapping[str, str] | None = None

@@ -77,8 +77,8 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
     drop_removed = partial(services.admission.drop_removed, memory.mailbox)
 
     async def check_capacity() -> float | None:
-        level = await memory.capacity.check(services.notices.tell)
-        return _CAPACITY_WHEN_TIGHT_EVERY_S if level >= Level.FULL_SOON else None
+        await memory.capacity.check()
+        return _CAPACITY_WHEN_TIGHT_EVERY_S if memory.capacity.level >= Level.FULL_SOON else None
 
     running = [
         repeat(check_capacity, "capacity", every_s=5.0),

@@ -126,7 +126,6 @@ class Keys:
         self.sweeper = self.prefix + "sweeper"  # of the one that walks the indexes every minute
         self.dead_letters = self.prefix + "dead_letters"
         self.capacity = self.prefix + "capacity"
-        self.capacity_lease = self.prefix + "capacity:lease"
         self.ballast = self.prefix + "ballast"
         self.admins = self.prefix + "admins"
         self.models = self.prefix + "models"

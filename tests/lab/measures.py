@@ -53,7 +53,7 @@ TRACES_OF_FEATURES = {
     "memory_page": r"memory_page|MemoryList|MemoryEntries|MemorySettings",
     "recall": r"RecallCommand",
     "stats": r"StatsCommands",
-    "alerts": r"ModelWatch|BudgetWatch",
+    "alerts": r"ModelWatch|BudgetNews|CapacityNews",
     "privacy": r"PrivacyCommand",
     "mute": r"MuteCommand",
     "export": r"features\.export",

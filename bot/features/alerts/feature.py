@@ -1,39 +1,52 @@
-"""Tells operators when a model fails for everybody, and when most of the budget is spent.
+"""Tells operators that Redis fills up, that a model fails for everybody, what the budget has left.
 
 Every process checks. They agree in Redis on what operators have been told.
 """
 
 import asyncio
 import math
-import time
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import time
 
-from bot.commands.notices import OperatorNotices
+from bot.commands.notices import OperatorNotices, figures
 from bot.costs import Budget
 from bot.feature import Feature, Services
 from bot.model.model_errors import ModelRefused, account_fault, setting_to_check
 from bot.model.resilience import ModelCondition
 from bot.runtime.maintenance import repeat
+from memory.limits.capacity import Level
 from memory.limits.usage import expires_at, month_of
 from memory.memory import Memory
-from memory.store.store import NamedLease
+from memory.store.store import Scripts
 
+_LUA = Path(__file__).parent / "lua"
+_AGAIN_S = 86_400
+_LEVELS = {Level.FULL_SOON: "filling", Level.FULL: "full"}
 _MODELS_EVERY_S = 15.0
 _TELLING_MS = 60_000
 _FOR_ALL_AFTER_S = 60
 _FAULT_AFTER_S = 3
 _CERTAIN_FAILURES = 2
-_BUDGET_EVERY_S = 5.0
 _BUDGET_NOTICES = (100, 80)  # percent of the budget at which operators are told, the highest first
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    notices = services.notices
-    models = ModelWatch(services.memory, notices, services.models.conditions)
-    budget = BudgetWatch(services.memory, services.budget, notices)
-    return Feature(name="alerts", tasks=(models.run, budget.run))
+    memory, telling = services.memory, Telling(services.memory, services.notices)
+    capacity = CapacityNews(memory)
+    budget = BudgetNews(memory, services.budget)
+    models = ModelWatch(memory, telling, services.models.conditions)
+    return Feature(
+        name="alerts",
+        tasks=[
+            lambda: repeat(partial(telling.tell, capacity.find), "capacity alerts", 5.0),
+            lambda: repeat(partial(telling.tell, budget.find), "budget", 5.0),
+            models.run,
+        ],
+    )
 
 
 def fails_in_s(condition: ModelCondition) -> float:
@@ -47,27 +60,88 @@ def fails_in_s(condition: ModelCondition) -> float:
     return max(0.0, condition.failing_since + after_s - condition.clock())
 
 
-def _telling(memory: Memory) -> NamedLease:
-    """Return the lease of the process that tells operators something."""
-    return memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
+@dataclass(frozen=True, slots=True)
+class News:
+    """A sentence for operators, by its key in the table `notices`; `note` notes that they know."""
+
+    key: str
+    values: Mapping[str, object]
+    note: Callable[[], Awaitable[object]]
+
+
+class Telling:
+    """Tells operators each piece of news once.
+
+    One process at a time tells them, and that they know is written after they were told. If it dies
+    in between, another one tells them again.
+    """
+
+    def __init__(self, memory: Memory, notices: OperatorNotices) -> None:
+        self._lease = memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
+        self._notices = notices
+
+    async def tell(self, find: Callable[[], Awaitable[News | None]]) -> None:
+        """Tell what `find` returns; if nobody was reached, the next call tries it again."""
+        if not await find() or not await self._lease.hold():
+            return
+        try:
+            news = await find()  # another process may have told it meanwhile
+            if news and await self._notices.say(f"notices.{news.key}", news.values):
+                await news.note()
+        finally:
+            await self._lease.release()
+
+
+class CapacityNews:
+    """That Redis is filling up, and that it is full: each once a day at most.
+
+    One hash in Redis holds the level that operators know, so that its next rise is told.
+    """
+
+    def __init__(self, memory: Memory, clock: Callable[[], float] = time) -> None:
+        self._client = memory.client
+        self._key = memory.keys.capacity
+        self._note_told = Scripts(memory.client, _LUA)["note_told"]
+        self._capacity = memory.capacity
+        self._clock = clock
+        self._is_quiet = False  # the level is normal, and noted as such
+
+    async def find(self) -> News | None:
+        """Return what the last check of Redis has found; raise `StoreError`."""
+        level, now = self._capacity.level, int(self._clock())
+        if self._is_quiet and level is Level.NORMAL:
+            return None
+        self._is_quiet = False
+        stored = await self._client.call("HGETALL", self._key)
+        told = {name.decode(): int(value) for name, value in stored.items()}
+        known, kind = told.get("level", Level.NORMAL), _LEVELS.get(level)
+        if kind and level > known and now - told.get(f"reported:{kind}", 0) >= _AGAIN_S:
+            note = partial(self._note, {"level": level, f"reported:{kind}": now})
+            return News(kind, figures(self._capacity.found), note)
+        if level != known:
+            await self._note({"level": level})
+        self._is_quiet = level is Level.NORMAL
+        return None
+
+    async def _note(self, values: Mapping[str, int]) -> None:
+        """Note what operators know, also if Redis is full."""
+        await self._note_told([self._key], values)
 
 
 class ModelWatch:
     """Tells operators once that a model fails for everybody, and once that it answers again.
 
     One hash in Redis holds when each model last answered, and since when operators know that it
-    does not. That they know is written after they were told. One process at a time tells them. If
-    it dies in between, another one tells them again.
+    does not.
     """
 
     def __init__(
-        self, memory: Memory, notices: OperatorNotices, conditions: Sequence[ModelCondition]
+        self, memory: Memory, telling: Telling, conditions: Sequence[ModelCondition]
     ) -> None:
         self._client = memory.client
         self._key = memory.keys.models
-        self._notices = notices
+        self._telling = telling
         self._conditions = conditions
-        self._telling = _telling(memory)
         self._reported: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -91,73 +165,50 @@ class ModelWatch:
         if answered_at > self._reported.get(part, 0.0):
             await self._client.call("HSET", self._key, f"{part}:answered", answered_at)
             self._reported[part] = answered_at
-        if not await self._news(condition) or not await self._telling.hold():
-            return
-        try:
-            mark, since = f"{part}:off", condition.clock()
-            news = await self._news(condition)  # another process may have told them meanwhile
-            if news == "on" and await self._notices.say(f"notices.{part}_on", {}):
-                await self._client.call("HDEL", self._key, mark)
-            elif news == "off":
-                error = condition.error
-                reason = " ".join(filter(None, (str(error.status or ""), error.code)))
-                fault = account_fault(error) if part == "answers" else ""
-                look_at = setting_to_check(error, condition.setting) or "–"
-                values = {"reason": reason or type(error).__name__, "look_at": look_at}
-                if await self._notices.say(f"notices.{part}_{fault or 'off'}", values):
-                    await self._client.call("HSET", self._key, mark, since)
-        finally:
-            await self._telling.release()
+        await self._telling.tell(partial(self._news, condition))
 
-    async def _news(self, condition: ModelCondition) -> Literal["on", "off"] | None:
-        part = condition.part
-        fields = f"{part}:answered", f"{part}:off"
-        answered, off = await self._client.call("HMGET", self._key, *fields)
+    async def _news(self, condition: ModelCondition) -> News | None:
+        part, error, now = condition.part, condition.error, condition.clock()
+        mark = f"{part}:off"
+        answered, off = await self._client.call("HMGET", self._key, f"{part}:answered", mark)
         newest = max(float(answered or 0), condition.answered_at)
-        error = condition.error
         is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
         is_certain = condition.failures >= _CERTAIN_FAILURES or not is_one_message
         # It fails for all if no call was answered for a while, and not because of one message.
         fails_for_all = fails_in_s(condition) == 0 and is_certain
         if fails_for_all and newest < condition.failing_since:
-            return None if off else "off"
-        return "on" if off and newest > float(off) else None
+            reason = " ".join(filter(None, (str(error.status or ""), error.code)))
+            fault = account_fault(error) if part == "answers" else ""
+            look_at = setting_to_check(error, condition.setting) or "–"
+            values = {"reason": reason or type(error).__name__, "look_at": look_at}
+            note = partial(self._client.call, "HSET", self._key, mark, now)
+            return None if off else News(f"{part}_{fault or 'off'}", values, note)
+        if off and newest > float(off):
+            return News(f"{part}_on", {}, partial(self._client.call, "HDEL", self._key, mark))
+        return None
 
 
-class BudgetWatch:
-    """Tells operators once a month that most of the budget is spent, and once that all of it is.
+@dataclass(frozen=True, slots=True, eq=False)
+class BudgetNews:
+    """Once a month, that most of the budget is spent, and once that all of it is.
 
-    One key for each of the two says that they were told; it expires with the sums of its month.
+    One key for each of the two says that operators were told; it expires with the sums of its
+    month. A budget may be set while the bot runs.
     """
 
-    def __init__(self, memory: Memory, budget: Budget, notices: OperatorNotices) -> None:
-        self._memory = memory
-        self._budget = budget
-        self._notices = notices
-        self._telling = _telling(memory)
+    memory: Memory
+    budget: Budget
 
-    async def run(self) -> None:
-        """Check until cancelled; a budget may be set while the bot runs."""
-        await repeat(self.check, "budget", _BUDGET_EVERY_S)
-
-    async def check(self) -> None:
-        """Tell operators what they have not been told this month; raise `StoreError`."""
-        budget = self._budget
-        if not budget.amount:
-            return
-        spent, month = await budget.spent(), month_of(time.time())
-        passed = [each for each in _BUDGET_NOTICES if 100 * spent >= each * budget.amount]
-        keys = [self._memory.keys.usage(month, f"reported:{percent}") for percent in passed]
-        if keys and not await self._is_told(keys[0]) and await self._telling.hold():
-            try:
-                values = {"spent": spent, "budget": budget.amount}
-                if not await self._is_told(keys[0]) and await self._notices.say(
-                    "notices.budget", {"percent": passed[0], **values}
-                ):
-                    told = ("reported", "EXAT", expires_at(month))
-                    await self._memory.client.pipeline([("SET", key, *told) for key in keys])
-            finally:
-                await self._telling.release()
-
-    async def _is_told(self, key: str) -> bool:
-        return bool(await self._memory.client.call("EXISTS", key))
+    async def find(self) -> News | None:
+        """Return what operators have not been told this month; raise `StoreError`."""
+        client, amount = self.memory.client, self.budget.amount
+        if not amount:
+            return None
+        spent, month = await self.budget.spent(), month_of(time())
+        passed = [each for each in _BUDGET_NOTICES if 100 * spent >= each * amount]
+        keys = [self.memory.keys.usage(month, f"reported:{percent}") for percent in passed]
+        if not keys or await client.call("EXISTS", keys[0]):
+            return None
+        told = [("SET", key, "reported", "EXAT", expires_at(month)) for key in keys]
+        values = {"percent": passed[0], "spent": spent, "budget": amount}
+        return News("budget", values, partial(client.pipeline, told))

@@ -216,7 +216,7 @@ async def _read_queue(store: Store) -> dict[str, object]:
         "work": ("ZCARD", keys.work),
     }
     # Of those that one process holds for all; the seconds that are left.
-    leases = {"poller": keys.poller, "sweeper": keys.sweeper, "capacity": keys.capacity_lease}
+    leases = {"poller": keys.poller, "sweeper": keys.sweeper}
     *found, late, oldest = await client.pipeline(
         [
             *counted.values(),

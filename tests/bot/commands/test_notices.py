@@ -5,17 +5,16 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from bot.commands.access import Operators
-from bot.commands.notices import OperatorNotices
+from bot.commands.notices import OperatorNotices, figures
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
-from memory.limits.capacity import CapacityAlert, FillLevel
+from memory.limits.capacity import FillLevel
 from memory.memory import Memory
 from tests.bot.features.services import SENTENCES
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
-NEWS: CapacityAlert = "filling"
 FULL_SOON = FillLevel(used=21 * 2**20, limit=25 * 2**20)
 NOBODY: Mapping[int, TelegramError] = {}
 
@@ -47,7 +46,7 @@ async def told(
     notices = OperatorNotices(
         Operators(memory.store, Settings(admin_user_ids=frozenset(admins))), telegram, SENTENCES
     )
-    is_told = await notices.tell(NEWS, FULL_SOON)
+    is_told = await notices.say("notices.filling", figures(FULL_SOON))
     return is_told, {to.chat_id: part.text for to, part in telegram.sent}
 
 

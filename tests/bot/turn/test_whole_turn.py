@@ -58,7 +58,7 @@ async def test_files_need_room_in_redis(store: RedisClient, used: int, texts: li
     async with ModelApiServer(script) as server:
         settings = settings_of(server, behaviors="tests.acceptance.operator_parts:Painter")
         memory = memory_of(store, options=memory_options(settings))
-        memory.capacity.samples.append((0, FillLevel(used * 2**20, 25 * 2**20)))
+        memory.capacity.found = FillLevel(used * 2**20, 25 * 2**20)
         parts = await answer_hello(settings, memory)
     assert [part.text for part in parts] == texts
     has_room = texts is not TEXTS

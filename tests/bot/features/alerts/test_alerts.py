@@ -1,29 +1,32 @@
-"""Admins hear of a model that fails and of a budget that ends, each once."""
+"""Admins hear of a Redis that fills up, a model that fails, and a budget that ends, each once."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from time import time
 
 import pytest
 
 from bot.commands.access import Operators
 from bot.commands.notices import OperatorNotices
 from bot.costs import Budget
-from bot.features.alerts.feature import BudgetWatch, ModelWatch
+from bot.features.alerts.feature import BudgetNews, CapacityNews, ModelWatch, Telling
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from config.values import Price
+from memory.limits.capacity import FillLevel, Level
 from memory.limits.usage import BilledCall, BillingSource, Tokens, expires_at
 from memory.memory import Memory
 from memory.store.client import RedisClient
-from memory.store.errors import StoreUnavailable
+from memory.store.errors import StoreFull, StoreUnavailable
 from tests.bot.features.services import SENTENCES
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
+from tests.memory.conftest import memory_of
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -46,7 +49,7 @@ class Scene(QuietChat):
     def watch(self, memory: Memory, condition: ModelCondition) -> ModelWatch:
         operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))
         notices = OperatorNotices(operators, self, SENTENCES)
-        return ModelWatch(memory, notices, [condition])
+        return ModelWatch(memory, Telling(memory, notices), [condition])
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         assert to.chat_id == 1
@@ -171,14 +174,6 @@ async def test_one_refused_message_is_not_reported(scene: Scene) -> None:
         assert await scene.later(later_s) == notices
 
 
-async def test_an_admin_who_cannot_be_reached_is_told_later(scene: Scene) -> None:
-    scene.conditions[0].failed(WRONG_KEY)
-    scene.error = Unreachable("away")
-    assert await scene.later(60) == 0
-    scene.error = None
-    assert await scene.later(15) == 1
-
-
 PRICES = (Price("m", Decimal(1), Decimal(1), Decimal(1)),)
 LIMITED = Settings(budget_per_month=Decimal(1), prices=PRICES)
 
@@ -187,16 +182,83 @@ class Notices(OperatorNotices):
     """Keeps the notices to admins; if `reaches` is false, no admin can be reached."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[object, object]] = []
+        self.sent: list[tuple[str, Mapping[str, object]]] = []
         self.reaches = True
 
     async def say(
         self, key: str, values: Mapping[str, object], buttons: Mapping[str, str] | None = None
     ) -> bool:
         assert not buttons
-        assert key == "notices.budget"
-        self.sent += [(values["percent"], values["spent"])] * self.reaches
+        self.sent += [(key.removeprefix("notices."), values)] * self.reaches
         return self.reaches
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for key, _ in self.sent]
+
+    @property
+    def spent(self) -> list[tuple[object, object]]:
+        return [(values["percent"], values["spent"]) for _, values in self.sent]
+
+    async def tell(self, memory: Memory, news: BudgetNews | CapacityNews) -> None:
+        await Telling(memory, self).tell(news.find)
+
+
+def found(memory: Memory, level: Level, clock: Callable[[], float] = time) -> CapacityNews:
+    """Return the news of a process that has found this level."""
+    memory.capacity.level, memory.capacity.found = level, FillLevel(84, 100)
+    return CapacityNews(memory, clock)
+
+
+def spent(memory: Memory, settings: Settings = LIMITED) -> BudgetNews:
+    return BudgetNews(memory, Budget(settings, memory.usage))
+
+
+async def test_admins_are_told_that_redis_fills_up_once_a_day_after_a_fall(memory: Memory) -> None:
+    notices, hour = Notices(), 0
+    news = found(memory, Level.NORMAL, lambda: 1e9 + hour * 3_600)
+    hours = {0: (Level.FULL_SOON, 1), 1: (Level.NORMAL, 1), 2: (Level.FULL_SOON, 1)}
+    hours |= {3: (Level.NORMAL, 1), 30: (Level.FULL_SOON, 2), 31: (Level.FULL_SOON, 2)}
+    for hour, (level, told) in hours.items():
+        memory.capacity.level = level
+        await notices.tell(memory, news)
+        assert (hour, len(notices.sent)) == (hour, told)
+    memory.capacity.level = Level.FULL
+    await notices.tell(memory, news)
+    assert notices.keys == ["filling", "filling", "full"]
+    assert notices.sent[0][1]["percent"] == 84
+
+
+async def test_one_of_several_processes_tells_that_redis_fills_up(
+    store: RedisClient, memory: Memory
+) -> None:
+    notices = Notices()
+    several = [found(memory_of(store), Level.FULL_SOON) for _ in range(5)]
+    for notices.reaches in (False, True, True):
+        await asyncio.gather(*(notices.tell(memory, each) for each in several))
+    assert notices.keys == ["filling"]
+
+
+async def test_a_redis_that_refuses_writes_notes_that_admins_know_it(memory: Memory) -> None:
+    notices = Notices()
+    news = found(memory, Level.FULL)
+    try:
+        await memory.client.call("CONFIG SET", "maxmemory", 1)
+        with pytest.raises(StoreFull):
+            await memory.client.call("SET", "any", "thing")
+        for _ in range(2):
+            await notices.tell(memory, news)
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    assert notices.keys == ["full"]
+
+
+async def test_a_redis_with_space_is_asked_once(memory: Memory) -> None:
+    news = found(memory, Level.NORMAL)
+    assert await news.find() is None
+    before = memory.client.round_trips
+    assert await news.find() is None
+    assert memory.client.round_trips == before
 
 
 async def spend(memory: Memory, tokens: int) -> None:
@@ -206,11 +268,11 @@ async def spend(memory: Memory, tokens: int) -> None:
 
 async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
     notices = Notices()
-    watches = [BudgetWatch(memory, Budget(LIMITED, memory.usage), notices) for _ in range(2)]
+    several = [spent(memory) for _ in range(2)]
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
-        await asyncio.gather(*(each.check() for each in watches))
-    assert notices.sent == [(80, Decimal("0.8")), (100, Decimal(1))]
+        await asyncio.gather(*(notices.tell(memory, each) for each in several))
+    assert notices.spent == [(80, Decimal("0.8")), (100, Decimal(1))]
     [told, _] = await memory.client.call("KEYS", "*reported*")
     assert await memory.client.call("EXPIRETIME", told) == expires_at(told.decode().split(":")[-3])
 
@@ -219,21 +281,11 @@ async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Me
     notices = Notices()
     await spend(memory, 3_000_000)
     for _ in range(2):
-        await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
-    assert notices.sent == [(100, Decimal(3))]
-
-
-async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> None:
-    notices = Notices()
-    notices.reaches = False
-    await spend(memory, 900_000)
-    await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
-    notices.reaches = True
-    await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
-    assert notices.sent == [(80, Decimal("0.9"))]
+        await notices.tell(memory, spent(memory))
+    assert notices.spent == [(100, Decimal(3))]
 
 
 async def test_without_a_budget_nothing_is_asked_of_redis(memory: Memory) -> None:
     before = memory.client.round_trips
-    await BudgetWatch(memory, Budget(Settings(), memory.usage), Notices()).check()
+    assert await spent(memory, Settings()).find() is None
     assert memory.client.round_trips == before

@@ -296,7 +296,7 @@ BOT_KEYS_KEPT = (
 """Keys of the whole bot that are in a file, or that a restore writes from what it restores."""
 BOT_KEYS_LEFT_OUT = """
     ready_queue jobs job due learner poller sweeper signals off_record dead_letters person_epoch
-    erased layout restoring capacity capacity_lease ballast admins models send_rate usage
+    erased layout restoring capacity ballast admins models send_rate usage
     noted_calls looks of_feature reloads
 """
 """Work that runs and who does it, and what belongs to this server or this month."""
