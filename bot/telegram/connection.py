@@ -40,7 +40,6 @@ from memory.store.tasks import end_tasks
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits for so many seconds."""
-
 _FIRST_S = 0.5
 _REFUSED_S, _LONGEST_S = 1.0, 30.0
 _Answer = TypeVar("_Answer")

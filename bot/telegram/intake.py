@@ -28,6 +28,7 @@ from bot.telegram.errors import (
 )
 from bot.telegram.updates import (
     ALONE,
+    WITH_WORDS,
     AlbumPart,
     ChatMigration,
     Ignored,
@@ -50,12 +51,12 @@ _MAX_ACCEPT_S = 20
 _MAX_CONCURRENT = 200
 """Updates that one process accepts at once. Over a webhook Telegram sends at most 100 at once."""
 _CHECK_EVERY_S = 1.0
+_ASKED_S = 15 * 60  # how much later an edit may add our name to a message of a group
 MAX_PENDING = 10_000
 """Conversations that may wait or be in work; a process of 32 slots needs 12 minutes for them."""
 
 RawUpdate = Mapping[str, object]
 """An update as Telegram sent it."""
-
 Read = Callable[[RawUpdate], Update]
 """Returns what an update means to us; raises `UnreadableUpdate`."""
 
@@ -158,7 +159,7 @@ class Intake:
 
     async def stop(self) -> None:
         """Drop the pictures that wait for a message which addresses us."""
-        await self._albums.stop()
+        await end_tasks(self._albums.waiting)
 
     async def _take(self, update: Update) -> None:
         match update:
@@ -190,22 +191,28 @@ class Intake:
         """
         conversation = Scope.of_chat(message.chat_id, message.topic_id)
         tag = conversation.tag
+        message = replace(message, trace=trace_of_update.get()())
         try:
-            packed = to_bytes(replace(message, trace=trace_of_update.get()()))
+            packed = to_bytes(message)
         except TypeError:  # the size of a file may be a number that JSON does not know
             log.warning("update unreadable", update=message.update_id)
             return Outcome.DROPPED
-        if message.kind == "edit":
-            edited = partial(edited_entry, message)
-            if await self.mailbox.edit(conversation, message.update_id, edited):
-                log.info("update", update=message.update_id, conversation=tag, outcome="edited")
-                return Outcome.TAKEN
+        is_edit, edited = message.kind == "edit", partial(edited_entry, message)
+        if is_edit and await self.mailbox.edit(conversation, message.update_id, edited):
+            log.info("update", update=message.update_id, conversation=tag, outcome="edited")
+            return Outcome.TAKEN
         # Nothing from before a new session belongs into the turn that begins it.
         is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
+        brings, asked = message.is_group and message.kind in WITH_WORDS, None
+        is_soon = is_edit and message.edited_at - message.sent_at <= _ASKED_S
+        question = replace(message, kind="text")
+        if message.is_group and is_soon and not (message.album or question.is_immediate):
+            brings, asked = True, replace(entry, is_alone=False, body=to_bytes(question))
+        known = f"{message.chat_id}:{message.message_id}" if brings else ""
         try:
-            outcome = await self.mailbox.put(conversation, entry)
+            outcome = await self.mailbox.put(conversation, entry, known, asked)
         except MailboxFull:
             log.warning("mailbox full", conversation=tag, sender=entry.sender_id)
             outcome = Outcome.DROPPED
@@ -238,7 +245,6 @@ _HELD_S = 5.0
 """How long a picture waits for another one of its album that addresses us. Then it is dropped."""
 _FIRST_LOOK = 64  # after this part of it we look if another process has taken it; pauses double
 _MAX_HELD = 500  # how many albums may wait in a process; pictures of further albums are dropped
-
 _Key = tuple[Scope, int, str]
 
 
@@ -275,10 +281,6 @@ class Albums:
             self._held.setdefault(key, {})[part.update_id] = part
         if await self.mailbox.has_album(*key):
             await self._release(key, part)
-
-    async def stop(self) -> None:
-        """Drop all that waits."""
-        await end_tasks(self.waiting)
 
     async def _wait(self, key: _Key) -> None:
         """Let pictures wait, then drop them. Another process may note their album meanwhile."""

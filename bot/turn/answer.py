@@ -55,7 +55,6 @@ class Draft(Protocol):
 
 DraftOf = Callable[[Request], Draft | None]
 """Returns the draft of a turn, None where there is none."""
-
 _DOWNLOAD_AGAIN_S = 1.0  # after a failed connection, or without an answer
 _TYPING_EVERY_S = 4.5  # Telegram shows it for five seconds
 

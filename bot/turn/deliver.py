@@ -84,7 +84,6 @@ Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
 
 Raises `Superseded` if the newest of these may count as sent for another worker, else `LeaseLost`.
 """
-
 Requesting = Callable[[], AbstractAsyncContextManager[None]]
 """Is entered right before each request that sends a part; sees how the request ended."""
 

@@ -50,14 +50,12 @@ _GIVEN_BACK_MS = 2_000
 _LEAVE_S = 2.0  # limit of the call that removes the consumer, which else counts for one more lease
 _MAX_UNREADABLE = 1_000
 """Conversations that are remembered, so that the log has this warning once for each."""
-
 Next = OpenTurn | NoTurn
 RunTurn = Callable[[OpenTurn], Awaitable[Committed]]
 """Answers, delivers and commits a turn; raises `LeaseLost`, `Interrupted`, `Parked`, `StoreError`.
 
 The hooks after the commit may still run when the lease is over.
 """
-
 MAX_CONCURRENT_TURNS = 32  # conversations that one process answers at once
 
 

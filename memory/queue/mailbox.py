@@ -82,8 +82,13 @@ class Mailbox:
         self._moved: dict[Scope, Scope] = {}
         self._indexed: set[tuple[Scope, int, int]] = set()
 
-    async def put(self, conversation: Scope, entry: Entry) -> Outcome:
+    async def put(
+        self, conversation: Scope, entry: Entry, message: str = "", asked: Entry | None = None
+    ) -> Outcome:
         """Store an update once and wake its conversation up.
+
+        `message` is the message that it brings or edits, if that counts. `asked` is stored in place
+        of an edit of a message that no update has brought: the edit made it address us.
 
         The indexes of conversations and of the sender are written before the script `intake` runs,
         so that a `/forget` finds all that is stored. README says more (First contact). Raise
@@ -98,10 +103,11 @@ class Mailbox:
         )
         index = store.indexing(conversation)
         limits = {"max_updates": MAX_UPDATES, "seen_ms": SEEN_MS}
-        request: dict[str, object] = {"ttl_s": store.ttl_s, **limits}
+        request: dict[str, object] = {"ttl_s": store.ttl_s, "message": message, **limits}
+        members = [each.to_member() for each in (entry, asked) if each]
         while True:
             indexes = [index] if today in self._indexed else [index, spoke]
-            intake = store.call("intake", conversation, request, entry.to_member())
+            intake = store.call("intake", conversation, request, *members)
             _, *forgotten_until, reply = await store.client.pipeline([*indexes, intake])
             answer: dict[str, str] = orjson.loads(reply)
             if answer["outcome"] != "unmet":
@@ -117,7 +123,7 @@ class Mailbox:
         outcome = answer["outcome"]
         if outcome == "moved":
             self._moved[conversation] = Scope(answer["storage"])
-            return await self.put(conversation, entry)
+            return await self.put(conversation, entry, message, asked)
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas and outcome != "dropped":

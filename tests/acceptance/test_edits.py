@@ -3,7 +3,7 @@
 import pytest
 
 from tests.acceptance.asking import ask_fully
-from tests.acceptance.buttons import ERASE, press, shown
+from tests.acceptance.buttons import shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import dialogue
@@ -81,23 +81,3 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     await ask_fully(rig, anna, chat, "Hello")
     assert rig.requests[-1].asked.endswith("Where do otters live?\n\nHello")
     assert "eels" not in await stored(rig)
-
-
-async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    asked = await anna.say(chat, "Where do zorillas live?")
-    answer = await chat.wait_for_reply(after=asked)
-    question = await ask_fully(rig, anna, chat, "/forget", reply_to=asked)
-    gate = rig.script.hold("Where do aardvarks live?", "In burrows.")
-    await anna.edit(asked, "Where do aardvarks live?")
-    await rig.wait_until_asked("Where do aardvarks live?")
-    # Its turn has taken the message out of the history, and has no reply yet.
-    await press(rig, anna, question, ERASE)
-    await rig.telegram.wait_for(lambda: chat.message(question.id) != question)
-    gate.set()
-    await ask_fully(rig, anna, chat, "Hello")
-    assert dialogue(rig) == ["Hello"]
-    assert replies(chat)[0] == answer.text
-    everything = await stored(rig)
-    assert "zorilla" not in everything
-    assert "aardvark" not in everything

@@ -115,27 +115,6 @@ async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Ri
     assert (b"Aurora" in stored, b"Borealis" in stored) == (False, False)
 
 
-async def test_a20_a_reply_in_progress_reaches_the_new_chat(rig: Rig) -> None:
-    await rig.start()
-    anna = rig.anna()[0]
-    group = rig.telegram.group("Club", admins=[anna], basic=True)
-    gate = rig.script.hold("Aurora", "A fine name.")
-    await anna.say(group, f"{US} our boat is called Aurora")
-    await rig.wait_until_asked("Aurora")
-    supergroup = await anna.migrate(group)
-    await rig.bot.wait_for_log("group migrated")
-    gate.set()
-    reply = await rig.telegram.wait_for(lambda: supergroup.replies)
-    assert [message.text for message in reply] == ["A fine name."]
-    await rig.ask(anna, supergroup, f"{US} what is it called?")
-    assert dialogue(rig) == [
-        "Anna: our boat is called Aurora",
-        "A fine name.",
-        "Anna: what is it called?",
-    ]
-    assert (len(group.replies), len(supergroup.replies)) == (0, 2)
-
-
 async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(rig: Rig) -> None:
     """The turn that had begun in the new chat starts again with the old group's memory."""
     await rig.start()

@@ -3,15 +3,17 @@
 -- Takes one update into the mailbox, once.
 -- ARGV[1], a JSON object: `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
 -- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender
--- was forgotten, and `read_under`, the erasure version under which the caller read that. ARGV[2]: the member.
+-- was forgotten, and `read_under`, the erasure version under which the caller read that; `message`, the Telegram message
+-- that it brings or edits, '' if that does not count. ARGV[2]: the member. ARGV[3]: only of an edit, its member as a new message.
 -- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and `is_held`, if
 -- a lease is held; for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
 local request, member = cjson.decode(ARGV[1]), ARGV[2]
 local update_id, sender, kind = read_entry(member)
 if kind == 'f' then kind = 't' end
 local counter = 'sent:' .. kind .. ':' .. sender
-local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent, newest, wake_up =
-  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter, 'newest:' .. sender, 'wake_up')
+local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent, newest, wake_up, known_since =
+  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter, 'newest:' .. sender, 'wake_up',
+    'known_since')
 erasure = erasure or '0'
 if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
 -- The holder of a lease from the future may be dead, and then nobody hears a signal. No lease is longer than this.
@@ -58,6 +60,18 @@ if is_cut_off(cut_update, cut_at) or is_cut_off(senders_update, senders_at) then
 if count + before >= request.max_updates then return refuse('full') end
 -- Other scripts free memory before they use more. This one must fail when Redis is full.
 if redis.call('ZADD', SEEN, 'NX', whole(now), update_id) == 0 then return outcome('duplicate') end
+-- An edit may add our name to a message that did not address us. Then no update has brought that message before, and the
+-- edit counts as the message. If the message itself comes after that, its words are older, so it is dropped. Ids of
+-- messages are known for longer than any erasure. Before they are known for half an hour, nobody can tell.
+if (request.message or '') ~= '' then
+  local known = 'm' .. request.message
+  if not ARGV[3] then
+    if redis.call('ZADD', SEEN, 'NX', whole(now), known) == 0 then return outcome('dropped') end
+  elseif now - (known_since or now) >= 1800000 and redis.call('ZADD', SEEN, 'NX', whole(now), known) == 1 then
+    member, kind = ARGV[3], 't'
+  end
+  if not known_since then redis.call('HSET', META, 'known_since', whole(now)) end
+end
 -- The sender's newest update here, and when it came, as `<id>|<ms>`. The sender's index does not know it yet.
 local newest_update, newest_at = string.match(newest or '', '^(%d+)|(%d+)$')
 if not newest_update or tonumber(newest_update) < tonumber(update_id) or now - newest_at > request.seen_ms then

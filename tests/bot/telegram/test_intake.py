@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from structlog.testing import capture_logs
@@ -31,6 +32,8 @@ from memory.store.errors import LoginRefused, StoreFull, StoreRefused, StoreUnav
 from memory.store.keys import Keys, Scope
 from memory.store.store import Scripts, Store
 from tests.bot.telegram import raw
+from tests.memory.conftest import memory_of
+from tests.memory.turns import clear
 from tests.valkey import ValkeyServer
 
 ANNAS = Scope.of_chat(7)
@@ -350,6 +353,57 @@ async def test_an_update_that_takes_too_long_stays_with_telegram(
     with pytest.raises(NotAccepted):
         await intake_on(store, buttons := HangingButtons()).accept(raw.pressed())
     assert len(buttons.pressed) == 1
+
+
+FAMILY = Scope.of_chat(-1005)
+
+
+def version(update_id: int, text: str, after_s: int = 0) -> dict[str, object]:
+    """Return the update of a message to a group, or of its edit so many seconds later."""
+    message = raw.message(text, chat=raw.GROUP, edit_date=1_700_000_000 + after_s)["message"]
+    return {"update_id": update_id, "edited_message" if after_s else "message": message}
+
+
+async def known_for_long(store: RedisClient) -> None:
+    await store.call("HSET", KEYS.scope(FAMILY).meta, "known_since", 0)
+
+
+@pytest.mark.parametrize("first", ["Who is it?", "@Ricordo_bot Who is it?"])
+async def test_an_edit_may_address_us_and_one_message_is_asked_once_in_whatever_order_it_comes(
+    store: RedisClient, first: str
+) -> None:
+    """Each update may be delivered twice. Before the fix, such an edit was not answered."""
+    edits = version(2, "@Ricordo_bot Who was it?", 60), version(3, "@Ricordo_bot And now?", 61)
+    for order in set(permutations([0, 0, 1, 1, 2, 2])):
+        await store.call("FLUSHALL")
+        await known_for_long(store)
+        intake = intake_on(store)
+        intake.backpressure.max_pending = len(order)
+        for number in order:
+            await intake.accept((version(1, first), *edits)[number])
+        found = [from_bytes(each.body) for each in await waiting(store, FAMILY)]
+        asked = [each.text for each in found if each.kind == "text"]
+        assert asked == ["And now?"], order
+
+
+@pytest.mark.parametrize("why", ["answered", "erased", "later", "in doubt"])
+@pytest.mark.parametrize("first", ["Who is it?", "@Ricordo_bot Who is it?"])
+async def test_an_edit_asks_nothing_if_its_message_may_have_been_asked(
+    store: RedisClient, why: str, first: str
+) -> None:
+    """Its message was taken in before, or 15 minutes have passed, or ids are not known for long."""
+    if why != "in doubt":
+        await known_for_long(store)
+    intake = intake_on(store)
+    await intake.accept(version(1, first))
+    await store.call("DEL", KEYS.scope(FAMILY).mailbox)
+    if why == "erased":
+        await clear(memory_of(store), 1, FAMILY)
+        await known_for_long(store)
+    await intake.accept(version(2, "@Ricordo_bot Who was it?", 901 if why == "later" else 1))
+    is_new = first == "Who is it?" and why in ("answered", "erased")
+    kinds = [from_bytes(each.body).kind for each in await waiting(store, FAMILY)]
+    assert kinds == ["text" if is_new else "edit"]
 
 
 async def test_a_group_that_moved_to_itself_or_back_stays_where_it_is(store: RedisClient) -> None:

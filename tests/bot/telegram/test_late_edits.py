@@ -123,10 +123,3 @@ async def test_another_error_than_a_ban_is_raised_at_once_and_ends_the_waiting(
     await ended(edits)
     with pytest.raises(Unreachable):
         await edits.edit(CHAT, MESSAGE, Part("done"))
-
-
-async def test_stopping_drops_the_edits_that_wait(api: ScriptedApi, edits: LateEdits) -> None:
-    api.script(ban(17))
-    await edits.edit(CHAT, MESSAGE, Part("done"))
-    await edits.stop()
-    assert (edits._waiting, texts(api)) == ({}, ["done"])

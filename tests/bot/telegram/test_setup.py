@@ -87,11 +87,6 @@ async def test_a_menu_is_set_for_its_scope_and_language(
     assert sent["language_code"] == "de"
 
 
-async def test_default_texts_have_no_language(client: TelegramClient, api: ScriptedApi) -> None:
-    await client.set_description(Description("", "I remember."))
-    assert api.calls[0].parameters == {"description": "I remember."}
-
-
 HOOK = Webhook("https://bot.example/telegram", "s3cret")
 MENUS = (
     CommandMenu("private", "", (("help", "what I can do"),)),

@@ -2,6 +2,7 @@
 
 import re
 from time import time
+from typing import Any
 
 import pytest
 
@@ -126,9 +127,9 @@ async def test_a_clear_erases_the_words_of_a_session_and_of_its_letters(memory: 
 
 async def test_a_session_that_begins_while_the_last_one_ends_gets_its_end(memory: Memory) -> None:
     class Begins(Mailbox):
-        async def put(self, conversation: Scope, entry: Entry) -> Outcome:
+        async def put(self, conversation: Scope, entry: Entry, *others: Any) -> Outcome:
             await begin(memory, 0.3)
-            return await super().put(conversation, entry)
+            return await super().put(conversation, entry, *others)
 
     await begin(memory, -1)
     await OffRecordSessions(memory.store, Begins(memory.store)).end_due()
