@@ -200,11 +200,10 @@ class App:
         finally:
             intake, self._intake = self._intake, None
             await end_tasks(taking_in)
-            if intake:
-                await intake.stop()
             await end_tasks(tasks)
             await buttons.stop()
-            await worker.stop(_TURNS_GRACE_S)
+            ends = worker.stop(_TURNS_GRACE_S), *([intake.stop()] if intake else [])
+            await asyncio.gather(*ends)
             await learner.stop(_LEARNING_GRACE_S)
 
     def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:

@@ -158,8 +158,8 @@ class Intake:
             self._running -= 1
 
     async def stop(self) -> None:
-        """Drop the pictures that wait for a message which addresses us."""
-        await end_tasks(self._albums.waiting)
+        """Wait until no picture waits: another process may take the one that addresses us."""
+        await end_tasks(self._albums.waiting, _HELD_S)
 
     async def _take(self, update: Update) -> None:
         match update:
@@ -287,11 +287,11 @@ class Albums:
         pause_s = self.held_s / _FIRST_LOOK
         try:
             async with asyncio.timeout(self.held_s):
-                while True:
+                while self._held[key]:
                     await asyncio.sleep(pause_s)
                     pause_s *= 2
                     with suppress(StoreError):
-                        if self._held[key] and await self.mailbox.has_album(*key):
+                        if await self.mailbox.has_album(*key):
                             await self._release(key)
         except TimeoutError:
             pass
