@@ -255,7 +255,10 @@ async def test_chatgpt_talks_are_imported_after_a_yes_found_with_date_and_remove
     assert done.text == sentence("import.done", "import.example", source="ChatGPT", examples=known)
     await rig.bot.wait_until(lambda: any("Zephyr" in text for text in rig.model.log.embedded))
 
+    for too_late in ("Import", "Don't import"):
+        await press(rig, anna, preview, too_late)
     await rig.ask(anna, chat, "Do you know the name of my boat?")
+    assert preview.now.text == sentence("import.storing")
     source = r"\[ChatGPT, imported [^,]+, 2024-03-12, Sailing\] What is my boat called\?"
     assert re.search(source, asked_last(rig))
     await rig.ask(ben, bens, "Do you know the name of my boat?")

@@ -48,8 +48,7 @@ async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) ->
         assert helped.reply_to.text == command
     assert help_texts == [help_in_group()] * 2
 
-    replied_to = [each.reply_to for each in group.replies]
-    assert replied_to[:4] == [mention, reply, in_passing, asked]
+    assert [each.reply_to for each in group.replies][:4] == [mention, reply, in_passing, asked]
     assert len(group.replies) == 6
     assert b"tangerine" not in await rig.stored()
     assert rig.model.log.refusals == []

@@ -45,13 +45,11 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 
 
 def _merged(sheet: Any) -> dict[int, list[tuple[int, int]]]:
-    """Return the column and the last row of the cells that span several rows, by the first row."""
+    """Return the columns and the last rows of merged cells, by their first rows."""
     found = defaultdict[int, list[tuple[int, int]]](list)
     with sheet._get_source() as source:  # noqa: SLF001 - openpyxl leaves them out of large sheets
         for column, first, last in _MERGED.findall(source.read()):
-            if int(first) < int(last):
-                at = column_index_from_string(column.decode()) - 1
-                found[int(first)].append((at, int(last)))
+            found[int(first)].append((column_index_from_string(column.decode()) - 1, int(last)))
     return found
 
 

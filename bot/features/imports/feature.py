@@ -82,19 +82,21 @@ class Importing:
 
         With `read_as` its turn reads it as a document, although it looks like a list.
         """
-        about = await self.memory.questions.check(here, nonce, "import", pressed.sender.id)
-        if not about:
+        questions = self.memory.questions
+        about = await questions.check(here, nonce, "import", pressed.sender.id)
+        if not about or not await questions.begin(here, nonce, pressed.update_id):
             return ()
         file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
-        agreed_by = "" if read_as else nonce
-        file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
+        file = SentFile(file_id, name, mime_type, nbytes, "" if read_as else nonce, pasted, read_as)
         agreed = replace(message_of(pressed), kind="document", file=file)
         if not await put_press(self.memory.mailbox, here, agreed):
             return ()
         return self.sentences.say(pressed.sender.language, "import.storing")
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
-        """Forget the question; nothing was stored but that."""
+        """Forget the question, unless it was answered before; nothing was stored but that."""
+        if not await self.memory.questions.begin(here, nonce, pressed.update_id):
+            return ()
         await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
         return self.sentences.say(pressed.sender.language, "import.refused")
 

@@ -128,7 +128,7 @@ class ReminderButtons:
         if reminder.person != pressed.sender.id:
             raise NotConfirmed("not_yours")
         opened: Parts = (_said(self._sentences, language, "set", reminder),)
-        if reminder.is_open and not zone:
+        if reminder.is_open and (not zone or zone != reminder.zone):
             return opened
         if action == _NO:
             await self._reminders.cancel(conversation, id_)
