@@ -1,7 +1,5 @@
 """Other messages than text come in, and more than the reply goes out (A22)."""
 
-import pytest
-
 from tests.acceptance.asking import ask_fully
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -32,25 +30,6 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     secret = rig.telegram.token.partition(":")[2]
     for call in rig.model.log.calls:
         assert secret not in f"{call.path} {call.request}"
-
-
-@pytest.mark.either_way
-async def test_a22_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    await rig.ask(anna, chat, "Our boat is called Aurora")
-    rig.telegram.updates.hold()
-    kinds = ("message", "edited_message", "channel_post", "edited_channel_post")
-    rig.telegram.updates.allow(kinds)  # another program with this token may have left it so
-    channel = rig.telegram.channel("News", [anna])
-    post = await anna.say(channel, "Borealis has sunk")
-    await anna.edit(post, "Borealis has not sunk")
-    asked = await anna.say(chat, "What is it called?")
-    await rig.telegram.updates.release()
-    await chat.wait_for_reply(after=asked)
-    delivered = [update.kind for update in rig.telegram.updates.history]
-    assert delivered[-3:] == ["channel_post", "edited_channel_post", "message"]
-    assert dialogue(rig) == ["Our boat is called Aurora", "All right.", "What is it called?"]
-    assert (len(chat.replies), channel.replies) == (2, [])
 
 
 async def test_a_hint_is_told_once_over_restarts_and_the_model_does_not_read_it(rig: Rig) -> None:

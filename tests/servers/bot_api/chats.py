@@ -44,16 +44,15 @@ class Member:
 class Message:
     """A message as it stands now; an edit makes a new value with the same id.
 
-    `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. Only
-    a post of a channel has no `sender`. The photos of an album have the same `album`. `sender_chat`
-    is the chat that a person speaks as.
+    `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. The
+    photos of an album have the same `album`. `sender_chat` is the chat that a person speaks as.
     `service` holds the fields of a service message as they stand in JSON, `content` other such
     fields (`contents` makes them). `external_reply` is the message of another chat or topic that
     this one replies to.
     """
 
     chat: "Chat" = field(repr=False)
-    sender: User | None
+    sender: User
     text: str = ""
     entities: tuple[Entity, ...] = ()
     media: Media | None = None
@@ -224,7 +223,7 @@ class Chat:
         """
         if not self.has_topics:
             raise ValueError(f"{self} is not a forum")
-        founder = next((m.user for m in self.members.values() if m.status == "creator"), None)
+        founder = min(self.members.values(), key=lambda each: each.status != "creator").user
         about = {"name": name, "icon_color": 0x6FB9F0} | present(is_name_implicit=is_name_implicit)
         service = {"forum_topic_created": about}
         created = self.add(Message(self, creator or founder, service=service))
@@ -259,6 +258,5 @@ class Chat:
 
     def transcript(self) -> str:
         return "\n".join(
-            f"{message.sender.first_name if message.sender else self.title}: {message.text}"
-            for message in self.messages
+            f"{message.sender.first_name}: {message.text}" for message in self.messages
         )

@@ -61,9 +61,8 @@ class Person:
     ) -> Message:
         """Send a text; mentions and commands in it are found unless `entities` are given.
 
-        `speaking_as` the group itself is an anonymous admin, as another chat that channel. In a
-        channel every message is the channel's. `quote` is a part of the message replied to,
-        which may be one of another chat or topic.
+        `speaking_as` the group itself is an anonymous admin, as another chat that channel. `quote`
+        is a part of the message replied to, which may be one of another chat or topic.
         """
         found = _entities(text) if entities is None else tuple(entities)
         message = self._message(chat, reply_to, topic, speaking_as)
@@ -242,8 +241,6 @@ class Person:
             reply_to=inside and (chat.message(inside.id) or inside),
             external_reply=reply_to if is_elsewhere else None,
         )
-        if chat.kind == "channel":
-            return replace(message, sender=None, sender_chat=chat)
         if speaking_as is None:
             return message
         sender = ANONYMOUS_ADMIN if speaking_as is chat else CHANNEL_POSTER

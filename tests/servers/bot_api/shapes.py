@@ -83,9 +83,7 @@ def entity_shape(entity: Entity) -> Shape:
 
 def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
     """Return a Message; the message that it replies to has no reply of its own."""
-    shape: Shape = {"message_id": message.id}
-    if message.sender:
-        shape["from"] = user_shape(message.sender)
+    shape: Shape = {"message_id": message.id, "from": user_shape(message.sender)}
     shape |= {"chat": chat_shape(message.chat), "date": message.sent_at}
     shape |= present(
         edit_date=message.edited_at,
@@ -105,20 +103,14 @@ def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
     return {**shape, **message.content, **message.service}
 
 
-def _origin(message: Message) -> Shape:
-    """Return the MessageOrigin that a reply from elsewhere names."""
-    if message.sender is None:
-        return {}
-    return {"type": "user", "date": message.sent_at, "sender_user": user_shape(message.sender)}
-
-
 def file_shape(file: StoredFile) -> Shape:
     return _stored_shape(file) | {"file_path": file.path}
 
 
 def _external_reply(message: Message) -> Shape:
     """Return the ExternalReplyInfo of a message in another chat or topic; it has no text."""
-    shape: Shape = {"origin": _origin(message)}
+    sender = user_shape(message.sender)
+    shape: Shape = {"origin": {"type": "user", "date": message.sent_at, "sender_user": sender}}
     if message.chat.kind in ("supergroup", "channel"):
         shape |= {"chat": chat_shape(message.chat), "message_id": message.id}
     if message.media:

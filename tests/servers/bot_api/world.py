@@ -101,8 +101,7 @@ class World:
         if member is None or member.status in ("left", "kicked"):
             await self.account.changes.tell()
             return
-        kind = "channel_post" if message.chat.kind == "channel" else "message"
-        kind = f"edited_{kind}" if is_edited else kind
+        kind = "edited_message" if is_edited else "message"
         await self.updates.add(kind, str(message.chat.id), message_shape(message))
 
     async def move_bot(self, chat: Chat, status: Status, *, by: User) -> None:
