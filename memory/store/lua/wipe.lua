@@ -20,5 +20,8 @@ for _, entry in ipairs(newest) do
   if tasks[entry[2][2]] then gone[#gone + 1] = string.match(entry[1], '^%d+') end
 end
 local counts = wipe(request.last_update, kept, gone)
+-- A session off the record goes on, but without the command that would end it, because that names its person.
+local since, ends_at = off_record()
+if since then redis.call('HSET', META, 'off_record', whole(since) .. '|' .. whole(ends_at) .. '|') end
 touch(request.ttl_s)
 return keep_receipt(request.receipt, counts)

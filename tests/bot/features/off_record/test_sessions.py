@@ -117,12 +117,13 @@ async def test_a_clear_erases_the_words_of_a_session_and_of_its_letters(memory: 
     await (await ChatHistory.read(memory.histories, HERE)).clear()
     assert await words(memory) == 0
     assert await is_off_record(memory.store, HERE)
+    stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "off_record")
+    assert b"back" not in stored  # the command names its person
     assert await sessions(memory).end(HERE, 30, is_due=False) == 0
     await put(memory, 12)
     await memory.dead_letters.set_aside(await take(memory), "Error", b"[]", is_kept=False)
     assert await memory.dead_letters.listed() == []
-    names = memory.keys.scope(HERE)
-    assert await memory.client.call("EXISTS", names.dead_letters) == 0
+    assert await memory.client.call("EXISTS", memory.keys.scope(HERE).dead_letters) == 0
 
 
 async def test_a_session_that_begins_while_the_last_one_ends_gets_its_end(memory: Memory) -> None:
