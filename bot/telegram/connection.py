@@ -10,7 +10,6 @@ nothing is lost, only delivered again.
 import asyncio
 import random
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -133,8 +132,6 @@ _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
 _EMPTY_PAUSE_S = 1.0
-_MAX_REFUSALS, _MAX_IF_FULL = 90, 8
-_MAX_UPDATES = 100
 
 
 class PollingLease:
@@ -212,8 +209,7 @@ class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
     While intake is closed to messages, commands and button presses of the same poll (at most 100
-    updates) are still handed on. An update that is refused alone, again and again, is dropped if
-    later ones were accepted meanwhile.
+    updates) are still handed on.
     """
 
     client: TelegramClient
@@ -223,7 +219,6 @@ class Poller:
     take_over: bool = False
     _offset: int | None = field(default=None, init=False)
     _accepted_ahead: set[int] = field(default_factory=set, init=False)
-    _refusals: Counter[int] = field(default_factory=Counter, init=False)
     # `identify` did; one that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
 
@@ -302,27 +297,11 @@ class Poller:
         refusal: BaseException | None = None
         for update_id, done in handed.items():
             failure = done.exception() if done else None
-            if isinstance(failure, UpdateRefused):
-                self._refusals[update_id] += 1
             if failure is None and refusal is None:
                 self._offset = update_id + 1
             elif failure is None:
                 self._accepted_ahead.add(update_id)
             refusal = refusal or failure
         if refusal is not None:
-            self._drop_refused(is_full=len(handed) >= _MAX_UPDATES)
             raise refusal
         self._accepted_ahead.clear()
-        self._refusals.clear()
-
-    def _drop_refused(self, *, is_full: bool) -> None:
-        """Drop updates that are refused again and again, if later ones were accepted meanwhile.
-
-        A full poll gets no new update before one of its own goes.
-        """
-        newest = max(self._accepted_ahead, default=0)
-        for update_id in self._refusals.keys() - self._accepted_ahead:
-            is_often = self._refusals[update_id] >= (_MAX_IF_FULL if is_full else _MAX_REFUSALS)
-            if is_often and update_id < newest:
-                log.error("update dropped", update=update_id, reason="refused again and again")
-                self._accepted_ahead.add(update_id)

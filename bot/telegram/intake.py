@@ -51,6 +51,7 @@ _MAX_ACCEPT_S = 20
 _MAX_CONCURRENT = 200
 """Updates that one process accepts at once. Over a webhook Telegram sends at most 100 at once."""
 _CHECK_EVERY_S = 1.0
+_REFUSED_S, _MAX_REFUSED = 60.0, 1_000  # how long an update may be refused alone; how many are
 _ASKED_S = 15 * 60  # how much later an edit may add our name to a message of a group
 MAX_PENDING = 10_000
 """Conversations that may wait or be in work; a process of 32 slots needs 12 minutes for them."""
@@ -116,7 +117,10 @@ class Intake:
     mailbox: Mailbox
     act_immediately: ActImmediately
     backpressure: Backpressure
+    now: Callable[[], float] = time.monotonic
     _running: int = field(default=0, init=False)
+    _refused_since: dict[object, float] = field(default_factory=dict, init=False)
+    _stored_at: float = field(default=float("-inf"), init=False)
 
     def __post_init__(self) -> None:
         self._albums = Albums(self.mailbox, self._store)
@@ -133,7 +137,8 @@ class Intake:
             update = Ignored(error.update_id or 0, "unreadable")
         except Exception as error:  # the outer fence, as below
             log.exception("update failed", update=raw.get("update_id"))
-            raise UpdateRefused from error
+            self._refuse(raw.get("update_id"), error)
+            return
         if after_refusal and _is_message(update):
             raise IntakeClosed
         if self._running >= _MAX_CONCURRENT:
@@ -150,12 +155,26 @@ class Intake:
                     await self.backpressure.ballast.release()
             if isinstance(error, StoreFull | IntakeClosed):
                 raise IntakeClosed from error
-            raise (UpdateRefused if isinstance(error, StoreRefused) else NotAccepted) from error
+            if not isinstance(error, StoreRefused):
+                raise NotAccepted from error
+            self._refuse(update.update_id, error)
         except Exception as error:  # the outer fence: a mistake of ours holds up no other update
             log.exception("update failed", update=update.update_id)
-            raise UpdateRefused from error
+            self._refuse(update.update_id, error)
         finally:
             self._running -= 1
+
+    def _refuse(self, update_id: object, error: Exception) -> None:
+        """Raise `UpdateRefused`, unless this update is refused alone for long: then drop it.
+
+        Over a webhook, what the same chat sends later waits behind it.
+        """
+        if len(self._refused_since) >= _MAX_REFUSED:
+            self._refused_since.clear()
+        since = self._refused_since.setdefault(update_id, self.now())
+        if self._stored_at <= since or self.now() - since < _REFUSED_S:
+            raise UpdateRefused from error
+        log.error("update dropped", update=update_id, reason="refused again and again")
 
     async def stop(self) -> None:
         """Wait until no picture waits: another process may take the one that addresses us."""
@@ -213,6 +232,7 @@ class Intake:
         known = f"{message.chat_id}:{message.message_id}" if brings else ""
         try:
             outcome = await self.mailbox.put(conversation, entry, known, asked)
+            self._stored_at = self.now()
         except MailboxFull:
             log.warning("mailbox full", conversation=tag, sender=entry.sender_id)
             outcome = Outcome.DROPPED

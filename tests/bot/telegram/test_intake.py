@@ -16,7 +16,7 @@ from bot.telegram.errors import (
     Refused,
     UpdateRefused,
 )
-from bot.telegram.intake import Albums, Backpressure, Intake
+from bot.telegram.intake import Albums, Backpressure, Intake, RawUpdate
 from bot.telegram.updates import (
     EDIT_MARK,
     IncomingMessage,
@@ -344,6 +344,27 @@ async def test_a_mistake_of_ours_with_one_message_holds_up_no_other(store: Redis
     intake.mailbox = None  # type: ignore[assignment]
     with pytest.raises(UpdateRefused):
         await intake.accept(raw.message("Hello"))
+
+
+async def test_only_an_update_that_is_refused_alone_for_a_minute_is_dropped(
+    store: RedisClient,
+) -> None:
+    """Before the fix, what only passed by counted as taken, and over a webhook none was dropped."""
+    clock, reads = [100.0], raw.reader().read
+
+    def read(update: RawUpdate) -> Update:
+        assert update["update_id"] != 2
+        return reads(update)
+
+    intake = replace(intake_on(store), read=read, now=lambda: clock[0])
+    refused = raw.message("Hello") | {"update_id": 2}
+    for _ in range(3):
+        with pytest.raises(UpdateRefused):
+            await intake.accept(refused)
+        await intake.accept(raw.message("plain talk", chat=raw.GROUP))
+        clock[0] += 50
+    await intake.accept(raw.message("Hello") | {"update_id": 3})
+    await intake.accept(refused)
 
 
 async def test_an_update_that_takes_too_long_stays_with_telegram(

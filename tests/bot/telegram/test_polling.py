@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
-from structlog.testing import capture_logs
 
 from bot.telegram import connection
 from bot.telegram.bot_api import TelegramClient
@@ -154,50 +153,22 @@ async def test_commands_after_a_refusal_are_accepted_once(polled: Polled, api: S
     assert offsets(api) == [None, None, None, "10", "11"]
 
 
-async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_others_are_taken(
+async def test_others_hardly_wait_while_one_update_is_refused(
     polled: Polled, api: ScriptedApi
 ) -> None:
-    """A bad login, or a key that all updates need, refuses every update: then none is dropped.
-
-    Others hardly wait meanwhile. Before the fix, they waited for 90 s.
-    """
-    pauses = Pauses()
-    alone = [updates(5) for _ in range(connection._MAX_REFUSALS + 2)]
-    taken: list[object] = []
-    refusals_of_4 = [UpdateRefused(), UpdateRefused()]
+    """Before the fix, they waited for up to 30 s each time."""
+    pauses, refusals, taken = Pauses(), [UpdateRefused()] * 12, list[object]()
 
     async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
         assert not after_refusal
-        if raw["update_id"] == 4 and refusals_of_4:
-            raise refusals_of_4.pop()
-        if raw["update_id"] == 5:
-            raise UpdateRefused
+        if raw["update_id"] == 4 and refusals:
+            raise refusals.pop()
         taken.append(raw["update_id"])
 
-    together = updates(4, 5, 6, 7)
-    with capture_logs() as lines:
-        await polled(*alone, *[together] * 3, updates(8), accept=accept, pause=pauses)
+    await polled(*[updates(4, 5, 6)] * 13, updates(7), accept=accept, pause=pauses)
     assert max(pauses.taken_s) <= 1
-    assert taken == [6, 7, 4, 8]
-    assert offsets(api)[-3:] == [None, "8", "9"]
-    assert [line["update"] for line in lines if line["event"] == "update dropped"] == [5]
-
-
-async def test_an_update_that_is_refused_goes_when_a_poll_has_room_for_no_further_one(
-    polled: Polled, api: ScriptedApi
-) -> None:
-    """Before the fix, nothing behind the hundredth update was answered for 90 s."""
-    taken: list[object] = []
-
-    async def accept(raw: Mapping[str, object], **_: bool) -> None:
-        if raw["update_id"] == 4:
-            raise UpdateRefused
-        taken.append(raw["update_id"])
-
-    tries = connection._MAX_IF_FULL + 1
-    await polled(*[updates(*range(4, 104))] * tries, updates(104), accept=accept)
-    assert taken == [*range(5, 105)]
-    assert offsets(api) == [*[None] * tries, "104", "105"]
+    assert taken == [5, 6, 4, 7]
+    assert offsets(api)[-3:] == [None, "7", "8"]
 
 
 async def test_an_update_that_cannot_be_read_costs_only_itself(
