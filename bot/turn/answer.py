@@ -27,7 +27,7 @@ from bot.reply.render import render, rendered
 from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
-from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, Unreachable
+from bot.telegram.errors import FloodWait, OutcomeUnknown, Refused, TelegramError, Unreachable
 from bot.telegram.updates import MEDIA, IncomingMessage, MediaKind, SentFile
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
@@ -225,9 +225,11 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
     if file.nbytes > max_bytes:
         raise NotRead("too_big")
     try:
-        with suppress(OutcomeUnknown, Unreachable):  # once more: it changes nothing
+        try:  # twice: it changes nothing
             return await chat.download(file.file_id, max_bytes)
-        await asyncio.sleep(_DOWNLOAD_AGAIN_S)
+        except (FloodWait, OutcomeUnknown, Unreachable) as error:
+            ban_s = error.retry_after_s if isinstance(error, FloodWait) else 0
+            await asyncio.sleep(max(_DOWNLOAD_AGAIN_S, ban_s))
         return await chat.download(file.file_id, max_bytes)
     except Refused as refusal:
         raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal

@@ -78,7 +78,6 @@ class _SendRetries:
 
 
 T = TypeVar("T")
-
 Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
 """Marks a part as being sent, and the parts before it as sent, with the ids of their messages.
 

@@ -42,7 +42,6 @@ Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
 _MAX_CHARS = 8_000
 _QUOTED = re.compile(r"```[^`]{0,8000}```|`[^`\n]{0,200}`|[“„«\"][^“„«”»\"\n]{0,200}[“”»\"]")
 _SENTENCE = re.compile(r"[^.!?…؟\n]+[.!?…؟]*")
-
 Pairs = Sequence[tuple[re.Pattern[str], re.Pattern[str]]]
 """For each language, what makes the claim, and what in the same sentence takes it back."""
 Patterns = tuple[re.Pattern[str], Callable[[], Pairs]]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from bot.telegram.chat import Destination
-from bot.telegram.errors import OutcomeUnknown, TelegramError, Unreachable
+from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
 from bot.telegram.updates import SentFile
 from bot.turn.answer import TypingIndicator, download
 from tests.bot.turn.test_follow_ups import request_of
@@ -68,5 +68,6 @@ def test_a_download_that_fails_on_its_way_is_tried_once_more() -> None:
 
     assert VirtualLoop.play(fetch(Unreachable())) == b"file"
     assert VirtualLoop.play(fetch(OutcomeUnknown())) == b"file"
+    assert VirtualLoop.play(fetch(FloodWait(30))) == b"file"
     with pytest.raises(Unreachable):
         VirtualLoop.play(fetch(Unreachable(), Unreachable()))
