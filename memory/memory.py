@@ -20,7 +20,7 @@ from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue, Sweep
 from memory.queue.turn_store import TurnStore, TurnTimes
-from memory.scopes.history import HistoryParts
+from memory.scopes.history import Histories
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
@@ -84,7 +84,7 @@ class Memory:
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.scopes)
-        self.histories = HistoryParts(self.scopes, tokens, self.scopes.questions, options.tail)
+        self.histories = Histories(self.scopes, tokens, self.scopes.question_vectors, options.tail)
         self.tool_writer = ToolWriter(self.scopes, self.correcting)
         vectors = VectorLearner(self.scopes, embedder) if embedder else None
         self.learner = ConversationLearner(

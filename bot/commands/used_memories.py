@@ -19,7 +19,7 @@ from memory.erasure.correcting import present_fact
 from memory.message import Message
 from memory.scopes.entries import Fact, Synopsis
 from memory.scopes.fact_lists import place_of, with_shown_id
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory, Histories
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
@@ -51,7 +51,7 @@ class _Reading:
 class UsedMemories:
     """Finds what answers used."""
 
-    def __init__(self, histories: HistoryParts, sentences: Sentences) -> None:
+    def __init__(self, histories: Histories, sentences: Sentences) -> None:
         self._histories = histories
         self.sentences = sentences
 

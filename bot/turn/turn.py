@@ -35,7 +35,7 @@ from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turn_store import TurnStore
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory, Histories
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, due_task
@@ -49,7 +49,7 @@ class TurnRunner:
     """Runs turns: several at once, but never two of one conversation."""
 
     turns: TurnStore
-    histories: HistoryParts
+    histories: Histories
     answerer: Answerer
     give_up: Callable[[OpenTurn], Awaitable[Outbox]]  # returns the notice of a turn that failed
     deliverer: Deliverer

@@ -24,7 +24,7 @@ from memory.queue import open_turn
 from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import RENEWALS, TurnStore
-from memory.scopes.history import HistoryParts
+from memory.scopes.history import Histories
 from memory.search.embeddings import load_index
 from memory.store.errors import LeaseLost, StoreError, StoreUnavailable
 from memory.store.keys import Scope
@@ -65,7 +65,7 @@ class TurnWorker:
 
     ready_queue: ReadyQueue
     turns: TurnStore
-    histories: HistoryParts
+    histories: Histories
     permits: Permits
     run_turn: RunTurn
     max_turns: int

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from memory.behaviors.steps import CompletedStep, ToolQuestion
 from memory.behaviors.tool_output import OutgoingFile
 from memory.message import NOTHING_SAID, Message, Picture, RepliedTo
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory, Histories
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
@@ -135,10 +135,10 @@ class AgentContext:
 
     @classmethod
     async def get_or_create(
-        cls, context_keys: Mapping[str, object], parts: HistoryParts, *, now: float
+        cls, context_keys: Mapping[str, object], histories: Histories, *, now: float
     ) -> "AgentContext":
         """Return the context of these keys, in any order; a new conversation is empty."""
-        history = await ChatHistory.read(parts, Scope.of_keys(context_keys))
+        history = await ChatHistory.read(histories, Scope.of_keys(context_keys))
         return cls(CallContext(history.conversation, Person(), now), history)
 
     def part(self, kind: type[P]) -> P:

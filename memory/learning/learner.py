@@ -24,7 +24,7 @@ from memory.learning.tool_writes import ToolWriter
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite
-from memory.scopes.history import HistoryParts
+from memory.scopes.history import Histories
 from memory.store.commands import Command, ScriptCall
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -56,14 +56,14 @@ class LearningRound:
 class ConversationLearner:
     """Learns from one conversation at a time; a lease keeps other processes out meanwhile."""
 
-    parts: HistoryParts
+    histories: Histories
     writer: ToolWriter
     vectors: VectorLearner | None
     due: MutableMapping[Scope, float]  # `TurnStore.learning_due`
     asked_for: set[Scope] = field(default_factory=set)  # somebody looks at what is learned in these
 
     def __post_init__(self) -> None:
-        self._scopes, self._store = self.parts.scopes, self.parts.scopes.store
+        self._scopes, self._store = self.histories.scopes, self.histories.scopes.store
         self.enable()
 
     def enable(
@@ -78,7 +78,7 @@ class ConversationLearner:
         """
         self._model, self._model_name = model, model_name
         self._behaviors = tuple(each for each in behaviors if isinstance(each, LearningBehavior))
-        self._batches = BatchLearner(self._scopes, self.parts.tokens, self._behaviors)
+        self._batches = BatchLearner(self._scopes, self.histories.tokens, self._behaviors)
         states = (each for each in self._behaviors if isinstance(each, RunningState))
         self.writer.state = next(states, None)
 

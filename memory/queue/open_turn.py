@@ -15,7 +15,7 @@ import orjson
 
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory, Histories
 from memory.scopes.log import Delta, message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.commands import Reply
@@ -130,12 +130,12 @@ class OffRecord:
         """Return whether a message of this time belongs to the session."""
         return self.since <= at < self.until
 
-    def history(self, parts: HistoryParts, conversation: Scope) -> ChatHistory:
+    def history(self, histories: Histories, conversation: Scope) -> ChatHistory:
         """Return the session as the whole history of its conversation; nothing may be written."""
         here = ScopeMemory(conversation)
         here.messages.append(self.said)
         here.messages.length, here.messages.vectors_length = len(self.said), 0
-        return ChatHistory(parts, here, here.messages)
+        return ChatHistory(histories, here, here.messages)
 
 
 async def is_off_record(store: Store, conversation: Scope) -> bool:

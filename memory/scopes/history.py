@@ -36,12 +36,12 @@ searches, so that other turns go on."""
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryParts:
+class Histories:
     """What all histories of a process share. A turn loads the newest `tail` messages."""
 
     scopes: Scopes
     tokens: TokenCounter
-    questions: QuestionVectors
+    question_vectors: QuestionVectors
     tail: int
 
     def cursor(self, conversation: Scope) -> Cursor:
@@ -55,15 +55,15 @@ class HistoryParts:
 class ChatHistory:
     """The messages of one conversation, oldest first."""
 
-    def __init__(self, parts: HistoryParts, here: ScopeMemory, messages: MessageStream) -> None:
-        self._parts = parts
+    def __init__(self, histories: Histories, here: ScopeMemory, messages: MessageStream) -> None:
+        self._histories = histories
         self._here = here
         self._stream = messages
         self.conversation, self.version = here.scope, here.version  # (epoch, erasure)
 
     @classmethod
     async def of_turn(
-        cls, parts: HistoryParts, conversation: Scope, delta: Delta, facts_delta: Delta | None
+        cls, histories: Histories, conversation: Scope, delta: Delta, facts_delta: Delta | None
     ) -> "ChatHistory":
         """Return the history that an open turn has loaded.
 
@@ -71,31 +71,31 @@ class ChatHistory:
         read later in the turn. What the turn's load left out is read now: records, facts, or
         messages that the cache has dropped. Raise `LeaseLost` if something was erased since then.
         """
-        scopes = parts.scopes
-        loaded = scopes.join(conversation, delta, parts.tail)
+        scopes = histories.scopes
+        loaded = scopes.join(conversation, delta, histories.tail)
         said = loaded.messages
         here = loaded if loaded.is_whole else await scopes.read(conversation)
         person = conversation.facts_scope
         if person != conversation:
-            facts = scopes.join(person, facts_delta, parts.tail) if facts_delta else None
+            facts = scopes.join(person, facts_delta, histories.tail) if facts_delta else None
             if facts is None or not facts.is_whole:
                 await scopes.read(person)
         if here.version != loaded.version:
             raise LeaseLost(conversation.tag)
-        history = cls(parts, here, said)
+        history = cls(histories, here, said)
         # The cache may have lost what the turn did not read again.
-        if said.length == UNKNOWN or len(said.messages) < min(parts.tail, said.length):
+        if said.length == UNKNOWN or len(said.messages) < min(histories.tail, said.length):
             await history.fill()
         return history
 
     @classmethod
-    async def read(cls, parts: HistoryParts, conversation: Scope) -> "ChatHistory":
+    async def read(cls, histories: Histories, conversation: Scope) -> "ChatHistory":
         """Read all of a conversation outside of any turn, of a moved group under its old id."""
-        [moved_from] = await parts.scopes.store.read_meta(conversation, "moved_from")
+        [moved_from] = await histories.scopes.store.read_meta(conversation, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
-        here = await parts.scopes.read_conversation(conversation)
-        return cls(parts, here, here.messages)
+        here = await histories.scopes.read_conversation(conversation)
+        return cls(histories, here, here.messages)
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -113,13 +113,13 @@ class ChatHistory:
         return self._here.hidden
 
     @property
-    def is_searchable(self) -> bool:
+    def may_hold_messages(self) -> bool:
         """Whether there may be messages; false only if nothing is stored."""
         return self._stream.length != 0
 
     async def is_off(self) -> bool:
         """Return whether memory is turned off in this conversation."""
-        [off_at] = await self._parts.scopes.store.read_meta(self.conversation, "off_at")
+        [off_at] = await self._histories.scopes.store.read_meta(self.conversation, "off_at")
         return off_at is not None
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
@@ -130,11 +130,11 @@ class ChatHistory:
         """
         messages = self._stream.messages
         first = bisect_right(messages, self._stream.session, key=lambda message: message.seq)
-        tail = messages[max(first, len(messages) - self._parts.tail) :]
+        tail = messages[max(first, len(messages) - self._histories.tail) :]
         shown = [m for m in tail if not m.is_refused and m.seq not in self.hidden]
         asked = {message.exchange for message in shown if message.role == "user"}
         shown += (
-            replace(m, text=_HIDDEN, tokens=self._parts.tokens.count(_HIDDEN))
+            replace(m, text=_HIDDEN, tokens=self._histories.tokens.count(_HIDDEN))
             for m in tail
             if m.seq in self.hidden and m.role == "assistant" and m.exchange in asked
         )
@@ -180,9 +180,9 @@ class ChatHistory:
         if not stream.messages:
             return []
         await load_index()
-        query, scopes = None, self._parts.scopes
+        query, scopes = None, self._histories.scopes
         if stream.is_embedded:  # otherwise a message without a vector would look unrelated
-            query = await self._parts.questions.vector(text, stream.fingerprint, RECIPE)
+            query = await self._histories.question_vectors.vector(text, stream.fingerprint, RECIPE)
 
         def find() -> list[SearchResult]:
             with stream.searching:  # a row stands for its message only while it is held
@@ -256,7 +256,7 @@ class ChatHistory:
     async def _facts(self) -> ScopeMemory:
         facts_scope = self.conversation.facts_scope
         is_here = facts_scope == self.conversation
-        return self._here if is_here else await self._parts.scopes.current(facts_scope)
+        return self._here if is_here else await self._histories.scopes.current(facts_scope)
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
@@ -283,14 +283,14 @@ class ChatHistory:
         # All are here already if somebody has read the conversation since the commit.
         if newest in (first_seq - 1, first_seq - 1 + len(numbered)):
             self._stream.length += self._stream.count - count
-            self._parts.scopes.keep(self._here)
+            self._histories.scopes.keep(self._here)
         else:  # other messages came, or some were erased, in between: read all of it again
             self._stream.length = UNKNOWN
-            self._parts.scopes.drop(self.conversation)
+            self._histories.scopes.drop(self.conversation)
 
     async def clear(self) -> None:
         """Erase the conversation and its waiting messages at once, even during a turn."""
-        scopes = self._parts.scopes
+        scopes = self._histories.scopes
         await scopes.wipe(self.conversation, token_hex(8), "+inf", _FOR_ALL_TIME)
         self._here = await scopes.read_conversation(self.conversation)
         self._stream = self._here.messages
@@ -299,7 +299,7 @@ class ChatHistory:
         """Read the messages and vectors that are missing; raise `LeaseLost` after an erasure."""
         if self._stream.is_whole:
             return
-        scopes = self._parts.scopes
+        scopes = self._histories.scopes
         version, stream = await scopes.read_messages(self.conversation)
         if version != self._here.version:
             raise LeaseLost(self.conversation.tag)
@@ -307,8 +307,8 @@ class ChatHistory:
         scopes.keep(self._here)
 
     async def _append(self, message: Message, exchange: int = 0) -> Message:
-        store = self._parts.scopes.store
-        message = replace(message, tokens=self._parts.tokens.count(message.text))
+        store = self._histories.scopes.store
+        message = replace(message, tokens=self._histories.tokens.count(message.text))
         epoch, erasure = self._here.version
         request = {"epoch": epoch, "erasure": erasure, "ttl_s": store.ttl_s}
         request |= {"exchange": exchange} if exchange else {}

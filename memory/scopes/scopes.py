@@ -51,7 +51,7 @@ class Scopes:
     """
 
     store: Store
-    questions: QuestionVectors
+    question_vectors: QuestionVectors
     max_bytes: int
     conversation_bytes: int = sys.maxsize
     zone: tzinfo = UTC
@@ -88,7 +88,7 @@ class Scopes:
                     self.noted[scope.tag].set()
                 else:
                     self.drop(scope)
-                    self.questions.forget()
+                    self.question_vectors.forget()
                     store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
 
@@ -216,7 +216,7 @@ class Scopes:
         Return at most `k` of them, best first, and after them those that resemble the best one.
         """
         await self.index(scope_memory)
-        vector = await self.questions.vector(text, scope_memory.fingerprint, RECIPE)
+        vector = await self.question_vectors.vector(text, scope_memory.fingerprint, RECIPE)
         return scope_memory.search(kind, text, vector, k, self.zone)
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:

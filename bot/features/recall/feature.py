@@ -79,7 +79,7 @@ class RecallCommand:
         payer = asked.sender.id if asked.sender.is_person else asked.chat_id
         histories = self._histories
         if not await self._allows(payer):
-            histories = replace(histories, questions=QuestionVectors(None))
+            histories = replace(histories, question_vectors=QuestionVectors(None))
         history = await ChatHistory.read(histories, conversation)
         # A question that was answered from memory only repeats what is looked for.
         messages = history.messages

@@ -28,7 +28,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Synopsis
 from memory.scopes.fields import Field
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory, Histories
 from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -137,7 +137,7 @@ class OtherTopics(AIContextBehavior):
     name = "other_topics"
     search_heading = HEADING
 
-    def __init__(self, histories: HistoryParts) -> None:
+    def __init__(self, histories: Histories) -> None:
         self._histories = histories
         self._scopes = histories.scopes
 

@@ -140,7 +140,7 @@ async def test_without_an_embedding_model_the_search_is_lexical(
     memory: Memory, context: AgentContext, found: Search
 ) -> None:
     await context.chat_history.append_user_message("My boat is called Aurora", NOON)
-    parts = replace(memory.histories, questions=QuestionVectors(None))
+    parts = replace(memory.histories, question_vectors=QuestionVectors(None))
     lexical = replace(context, chat_history=await ChatHistory.read(parts, context.conversation))
     assert "Aurora" in await found(lexical, "boat")
 
