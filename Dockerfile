@@ -46,7 +46,7 @@ COPY memory memory
 COPY bot bot
 # Bytecode of what the start imports is written here, because the running bot may not write any.
 RUN find /usr/lib/python3.13 -name __pycache__ -prune -exec rm -rf {} + \
- && /venv/bin/python -c 'import bot.app, bot.features.check.command_line, bot.playground.play; bot.features.import_all()' \
+ && /venv/bin/python -c 'import bot.app, bot.features.check.command_line, bot.playground.play; bot.features.modules("feature")' \
  && cp -a /usr/lib/python3.13 /system/usr/lib/ \
  && rm -rf /system/usr/lib/python3.13/ensurepip /system/usr/lib/python3.13/pydoc_data \
       /system/usr/lib/python3.13/test \
