@@ -114,7 +114,7 @@ class CapacityMonitor:
 
         Does nothing if the limit of Redis is unknown. Raise `StoreError`.
         """
-        self.found = found = await self.fill_level()
+        found = await self.fill_level()
         if not self.samples or time() - self.samples[-1][0] >= _SAMPLE_EVERY_S:
             self.samples.append((time(), found))
         ballast, level = self.ballast, Level.NORMAL
@@ -132,4 +132,4 @@ class CapacityMonitor:
         if level is not self.level:
             names = level.name.lower(), self.level.name.lower()
             log.warning("capacity changed", capacity=names[0], was=names[1])
-        self.level = level
+        self.found, self.level = found, level

@@ -77,19 +77,21 @@ class Telling:
     """
 
     def __init__(self, memory: Memory, notices: OperatorNotices) -> None:
-        self._lease = memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
+        self._memory = memory
         self._notices = notices
 
     async def tell(self, find: Callable[[], Awaitable[News | None]]) -> None:
         """Tell what `find` returns; if nobody was reached, the next call tries it again."""
-        if not await find() or not await self._lease.hold():
+        # One of its own for each call, because several checks of this process run at once.
+        lease = self._memory.store.lease(f"{self._memory.keys.models}:telling", _TELLING_MS)
+        if not await find() or not await lease.hold():
             return
         try:
             news = await find()  # another process may have told it meanwhile
             if news and await self._notices.say(f"notices.{news.key}", news.values):
                 await news.note()
         finally:
-            await self._lease.release()
+            await lease.release()
 
 
 class CapacityNews:
@@ -109,7 +111,8 @@ class CapacityNews:
     async def find(self) -> News | None:
         """Return what the last check of Redis has found; raise `StoreError`."""
         level, now = self._capacity.level, int(self._clock())
-        if self._is_quiet and level is Level.NORMAL:
+        is_unknown = not self._capacity.found.limit  # also before the first check of this process
+        if is_unknown or (self._is_quiet and level is Level.NORMAL):
             return None
         self._is_quiet = False
         stored = await self._client.call("HGETALL", self._key)

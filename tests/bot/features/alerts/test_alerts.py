@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from time import time
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from bot.commands.access import Operators
 from bot.commands.notices import OperatorNotices
 from bot.costs import Budget
-from bot.features.alerts.feature import BudgetNews, CapacityNews, ModelWatch, Telling
+from bot.features.alerts.feature import BudgetNews, CapacityNews, ModelWatch, News, Telling
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.reply.parts import Part
@@ -237,6 +238,31 @@ async def test_one_of_several_processes_tells_that_redis_fills_up(
     for notices.reaches in (False, True, True):
         await asyncio.gather(*(notices.tell(memory, each) for each in several))
     assert notices.keys == ["filling"]
+
+
+async def test_a_process_that_starts_tells_nothing_again(memory: Memory) -> None:
+    """Before the fix, one that had not looked at Redis yet noted that it had space again."""
+    notices = Notices()
+    for now in (1e9, 1e9 + 86_400):
+        memory.capacity.level, memory.capacity.found = Level.NORMAL, FillLevel(0, 0)
+        news = CapacityNews(memory, partial(float, now))
+        await notices.tell(memory, news)
+        memory.capacity.level, memory.capacity.found = Level.FULL_SOON, FillLevel(84, 100)
+        await notices.tell(memory, news)
+    assert notices.keys == ["filling"]
+
+
+async def test_two_checks_of_a_process_exclude_each_other(memory: Memory) -> None:
+    """Before the fix, the second one ended the lease of the first, so others told it again."""
+    notices, full = Notices(), found(memory, Level.FULL)
+    telling = Telling(memory, notices)
+    other_check = partial(telling.tell, full.find)
+
+    async def find() -> News:
+        return News("budget", {}, other_check)  # it comes while the first one notes its news
+
+    await telling.tell(find)
+    assert notices.keys == ["budget"]
 
 
 async def test_a_redis_that_refuses_writes_notes_that_admins_know_it(memory: Memory) -> None:
