@@ -158,7 +158,7 @@ class TurnRunner:
         messages, closing = list[Message](), Closing()
         if request:
             messages, closing = self._to_commit(request, outbox, delivery)
-            if request.last.is_task and delivery.refused:
+            if request.uses_memory and request.last.is_task and delivery.refused:
                 closing = await self._without_task(opened, delivery.refused) or closing
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)

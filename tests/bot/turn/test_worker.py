@@ -709,12 +709,16 @@ def answering(
         (Refused("topic_gone"), "0 8 * * *", ("Say hello", False)),
         (Blocked(), "0 8 * * *", None),
         (Refused("closed"), "cancelled", None),
+        (Refused("topic_gone"), "off the record", ("Say hello", True)),
     ],
 )
 async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     rig: Rig, error: TelegramError, rule: str, left: tuple[str, bool] | None
 ) -> None:
-    """Before the fix, one that was due once in a closed topic was lost."""
+    """Before the fix, one that was due once in a closed topic was lost.
+
+    Off the record nothing ends, and the text does not enter the history.
+    """
     memory, chat, now = rig.memory, QuietChat(), time.time()
     one = replace(reminder("Say hello", due=int(now)), rule=rule, is_task=True)
     await store(memory, one)
@@ -724,11 +728,14 @@ async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     await memory.work.close(taken, now + 60 if rule else 0, entry.to_member())
     if rule == "cancelled":
         await memory.work.cancel(HERE, one.id)
+    if is_off_record := rule == "off the record":
+        session = f"{now * 1e3 - 9e4:.0f}|{now * 1e3 + 9e4:.0f}|1|7|c|"
+        await memory.client.call("HSET", memory.keys.scope(HERE).meta, "off_record", session)
     chat.fails["send"] = error
     await answering(rig, say_yes, chat).run(await take(memory))
     found = [(each.text, each.is_task) for each in await memory.work.list_open(HERE)]
     assert found == ([left] if left else [])
-    assert await texts(memory) == ["text 1", "yes", "⏰ Say hello"]
+    assert await texts(memory) == ["text 1", "yes", *(["⏰ Say hello"] * (not is_off_record))]
 
 
 async def say_hello(rig: Rig) -> None:
