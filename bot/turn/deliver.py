@@ -245,7 +245,7 @@ class Deliverer:
             except ChatMigrated as error:
                 to, former = _moved(to, asked_for, error), 0
             except Refused as error:
-                if former and error.reason != "entities":
+                if former and error.reason not in ("entities", "closed"):
                     await self._delete(to.chat_id, former)
                     former = 0
                 else:

@@ -554,6 +554,13 @@ async def test_a_reply_is_sent_if_the_former_one_cannot_be_edited(
     assert delivery == Delivery("delivered", (100,), InDoubt(CHAT, 100))
 
 
+async def test_a_former_reply_stays_if_its_chat_takes_no_messages(deliver: Delivering) -> None:
+    """Before the fix, a bot that had been muted deleted it, and could send nothing in its place."""
+    deliver.telegram.answers = [Refused("closed")] * 2
+    assert (await deliver(ONE, replaces=(20,))).refused == "closed"
+    assert (deliver.telegram.sent, deliver.telegram.deleted) == ([], [])
+
+
 async def test_an_edit_is_repeated_until_its_outcome_is_known(deliver: Delivering) -> None:
     deliver.telegram.answers = [OutcomeUnknown("timeout"), Refused("entities"), FloodWait(3)]
     delivery = await deliver(BOLD, replaces=(20,))
