@@ -172,7 +172,7 @@ class Intake:
         if len(self._refused_since) >= _MAX_REFUSED:
             self._refused_since.clear()
         since = self._refused_since.setdefault(update_id, self.now())
-        if self._stored_at <= since or self.now() - since < _REFUSED_S:
+        if self._stored_at - since < _REFUSED_S:  # others may be refused, too
             raise UpdateRefused from error
         log.error("update dropped", update=update_id, reason="refused again and again")
 
