@@ -56,6 +56,7 @@ class Draft(Protocol):
 DraftOf = Callable[[Request], Draft | None]
 """Returns the draft of a turn, None where there is none."""
 _DOWNLOAD_AGAIN_S = 1.0  # after a failed connection, or without an answer
+_MAX_BAN_S = 60.0  # that a turn waits for a file; a ban may last a day
 _TYPING_EVERY_S = 4.5  # Telegram shows it for five seconds
 
 
@@ -229,6 +230,8 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
             return await chat.download(file.file_id, max_bytes)
         except (FloodWait, OutcomeUnknown, Unreachable) as error:
             ban_s = error.retry_after_s if isinstance(error, FloodWait) else 0
+            if ban_s > _MAX_BAN_S:
+                raise
             await asyncio.sleep(max(_DOWNLOAD_AGAIN_S, ban_s))
         return await chat.download(file.file_id, max_bytes)
     except Refused as refusal:
