@@ -120,7 +120,7 @@ class ContextLoader:
         """Call the hooks of a new message in their order; return the memory context."""
         behaviors = self.assistant.behaviors
         await behaviors.on_resume(call_context)
-        if not history.may_hold_messages:
+        if not history.is_searchable:
             await behaviors.on_conversation_created(call_context)
         await behaviors.on_new_message(call_context, message)
         return await behaviors.on_model_invoke(call_context, [message])

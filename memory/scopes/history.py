@@ -113,7 +113,7 @@ class ChatHistory:
         return self._here.hidden
 
     @property
-    def may_hold_messages(self) -> bool:
+    def is_searchable(self) -> bool:
         """Whether there may be messages; false only if nothing is stored."""
         return self._stream.length != 0
 

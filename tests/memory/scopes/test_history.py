@@ -259,7 +259,7 @@ async def test_nothing_asked_is_nothing_found_and_costs_no_embedding(
 async def test_without_vectors_words_are_searched(store: RedisClient) -> None:
     memory = memory_of(store)
     history = await remembering(memory, (BOAT, "Nice"))
-    assert history.may_hold_messages
+    assert history.is_searchable
     found, *_ = await history.search("boat", 8)
     assert (texts(found.messages), found.dense) == ([BOAT, "Nice"], 0.0)
 
