@@ -203,7 +203,8 @@ class TurnWorker:
                     return (await self.run_turn(opened)).then
             except LeaseLost:
                 log.info("lease lost")
-                self.histories.scopes.drop(conversation)
+                if self.histories.cursor(conversation).version == opened.loaded.version:
+                    self.histories.scopes.drop(conversation)  # else it has followed an erasure
                 # A revision may have begun another turn while we hold the lease: return it.
                 await self.turns.hand_over(opened.lease)
                 return NoTurn("lost")

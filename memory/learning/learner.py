@@ -125,7 +125,7 @@ class ConversationLearner:
                 finish = [scripts["take_due"].command([learning], request), *finish]
             if progress.facts is not progress.here and progress.facts.newest:
                 # A turn renews only the expiry of the conversation.
-                finish = [*self._scopes.renewal(progress.facts), *finish]
+                finish = [*self._renewal(progress), *finish]
             if not failures:
                 return done
             raise failures[0]
@@ -136,6 +136,15 @@ class ConversationLearner:
         finally:
             await end_tasks([renewing])
             await asyncio.shield(self._store.client.pipeline(finish))
+
+    def _renewal(self, progress: Progress) -> list[Command | ScriptCall]:
+        """Return the commands that renew the expiry of a person's facts, at most once an hour."""
+        facts = progress.facts
+        if time() - facts.renewed_at < min(3_600, self._store.ttl_s / 24):
+            return []
+        facts.renewed_at = time()
+        touch = self._store.call("touch", facts.scope, {"ttl_s": self._store.ttl_s})
+        return [self._store.indexing(facts.scope), touch]
 
     async def _can_wait(self, conversation: Scope, noted: float) -> bool:
         """Return whether nothing is due before `noted`, by what this process holds."""
@@ -189,9 +198,8 @@ class ConversationLearner:
                     done = replace(done, messages=await vectors.learn_messages(progress))
             if model is not None and self._behaviors and not is_off:
                 with _collected(no_answer):
-                    progress, calls, entries, due_in_s = await self._batches.learn_due(
-                        model, progress, asking.failures
-                    )
+                    batches = await self._batches.learn_due(model, progress, asking.failures)
+                    progress, calls, entries, due_in_s = batches
                     done = replace(done, calls=calls, entries=entries)
             # A behavior of the conversation itself removes the digests it has learned from. Without
             # one, nobody needs them.

@@ -32,9 +32,9 @@ from memory.store.tasks import in_turns, shielded
 
 _PAGE = 1_000
 _LONG_BYTES = 2**21  # a conversation that takes more memory is read alone: others as long wait
-_MAX_UNINDEXED_BYTES = 2**21
-"""A long conversation with more that is not indexed is indexed before its next page is read."""
+_MAX_UNINDEXED_BYTES = 2**21  # with more, it is indexed before its next page is read
 _MAX_SENT = 64  # of a longer field only a digest is sent with a write, to see if it has changed
+_events: partial[defaultdict[str, asyncio.Event]] = partial(defaultdict, asyncio.Event)
 _FIRST_CONTENT = 2  # a script's first argument is a JSON object; contents follow it
 
 Change = Write | Revision | None
@@ -59,9 +59,7 @@ class Scopes:
     # The cached scopes, the least recently used first. Reading this does not count as use.
     held: OrderedDict[Scope, ScopeMemory] = field(default_factory=OrderedDict, init=False)
     # One event for each kind of note (`Store.note`), set when such a note arrives.
-    noted: defaultdict[str, asyncio.Event] = field(
-        default_factory=partial(defaultdict, asyncio.Event), init=False
-    )
+    noted: defaultdict[str, asyncio.Event] = field(default_factory=_events, init=False)
     _erased_until: bytes = field(default=b"-", init=False)
     _server: str = field(default="", init=False)  # `run_id` of the server that was seen last
     _sizes: dict[Scope, int] = field(default_factory=dict, init=False)
@@ -79,18 +77,31 @@ class Scopes:
         also of another process, the embedded server rewrites its file. Raise `StoreError`.
         """
         stream, store = self.store.keys.erased, self.store
-        while noted := await store.client.call(
-            *("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE)
-        ):
+        page = ("+", "COUNT", _PAGE)
+        while noted := await store.client.call("XRANGE", stream, self._erased_until, *page):
             for _, fields in noted:
                 scope = Scope(fields[b"c"].decode())
                 if ":" not in scope.tag:
                     self.noted[scope.tag].set()
                 else:
-                    self.drop(scope)
+                    self.drop_outdated(scope, *orjson.loads(fields.get(b"only", b"[0]")))
                     self.question_vectors.forget()
                     store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
+
+    def drop_outdated(self, scope: Scope, erasure: int, *erased: int) -> None:
+        """Drop a scope after an erasure; all but the `erased` messages stay if they can.
+
+        It made this erasure version, and touched no other messages; 0 if that is not known.
+        """
+        held = self.held.get(scope)
+        known = int(held.version[1] or 0) if held else 0
+        if 0 < erasure <= known:
+            return  # it was read after the erasure
+        self.drop(scope)
+        if held and known + 1 == erasure and held.messages.take_out(erased):
+            version = held.version[0], str(erasure)
+            self.keep(ScopeMemory(scope, version, held.generation, held.messages))
 
     async def drop_lost(self) -> None:
         """Drop the whole cache if the server was restarted or replaced; raise `StoreError`."""
@@ -166,8 +177,7 @@ class Scopes:
         before: Reply = None
         is_whole = is_long = False
         held = self.held.get(conversation)
-        if held and not held.messages.is_whole:
-            held = None
+        held = held if held and held.messages.is_whole else None
         async with AsyncExitStack() as turn:
             while not is_whole:
                 if before is None:
@@ -186,8 +196,7 @@ class Scopes:
                     is_same = is_same and messages.is_whole and not held.is_lost
                 widths = {len(row) for _, row in page.vectors}
                 if not is_same or len(widths) > 1 or not messages.joins(page):
-                    before = held = None  # an erasure or another model came: read all again
-                    is_whole = False
+                    before, held, is_whole = None, None, False  # an erasure or another model came
                     continue
                 before = meta
                 messages.add(page)
@@ -301,7 +310,7 @@ class Scopes:
         Raise `NotWritten` if anything was learned or erased since the scope was read, `LeaseLost`
         if the waiting entry was changed or answered, or if a message that it holds was erased.
         """
-        scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
+        scope, version = scope_memory.scope, scope_memory.version
         entries = [*map(written, (*revision.instead, *revision.added))]
         contents: list[Arg] = [content for _, content in entries]
         numbered = [(kind, at) for at, (kind, _) in enumerate(entries, _FIRST_CONTENT)]
@@ -311,8 +320,8 @@ class Scopes:
         wanted = {
             "receipt": revision.receipt_id,
             "ttl_s": self.store.ttl_s,
-            "epoch": epoch,
-            "erasure": erasure,
+            "epoch": version[0],
+            "erasure": version[1],
             "newest": str(scope_memory.newest),
             "known": scope_memory.fields,
             "messages": list(revision.messages),
@@ -335,12 +344,13 @@ class Scopes:
             is_waiting = score is not None  # else the revision is refused, or a repeat
         is_noted = not is_waiting or await self._note(scope_memory, revision)
         answer = orjson.loads(await self.store.run("revise", scope, wanted, *contents))
-        self.drop(scope)
+        erasure = answer.get("erasure", 0)
+        self.drop_outdated(scope, erasure, *revision.messages)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
         if answer["outcome"] != "done":
             raise NotWritten(answer["outcome"])
-        await self.store.tell_erased(scope)
+        await self.store.tell_erased(scope, erasure, *revision.messages)
         # If Redis was too full for the note, the erasure may have made room for it.
         if not is_noted and not await self._note(scope_memory, revision):
             raise StoreFull("the journal of erasures has no space")
@@ -372,14 +382,6 @@ class Scopes:
         request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self.store.ttl_s}
         await self.store.run("cut", scope, request)
         return epoch
-
-    def renewal(self, scope_memory: ScopeMemory) -> list[Command | ScriptCall]:
-        """Return the commands that renew the expiry of a scope, at most once an hour."""
-        if time() - scope_memory.renewed_at < min(3_600, self.store.ttl_s / 24):
-            return []
-        scope_memory.renewed_at, scope = time(), scope_memory.scope
-        touch = self.store.call("touch", scope, {"ttl_s": self.store.ttl_s})
-        return [self.store.indexing(scope), touch]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision erases; return false if Redis is full."""

@@ -16,6 +16,8 @@ from pathlib import Path
 from secrets import token_hex
 from time import time
 
+import orjson
+
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Request, Script, ScriptCall
 from memory.store.errors import StoreError, StoreRefused
@@ -107,21 +109,23 @@ class Store:
         """Put a scope into the index that erasures read; sent before anything is stored there."""
         return ("ZADD", self.keys.index_of(scope), int(time()), scope.tag)
 
-    async def tell_erased(self, *scopes: Scope) -> None:
-        """Tell every process that something in these scopes was erased (`Scopes.drop_erased`).
+    async def tell_erased(self, scope: Scope, erasure: int = 0, *messages: int) -> None:
+        """Tell every process that something in a scope was erased (`Scopes.drop_erased`).
 
+        With the `erasure` version that this made, no messages but these were touched.
         Processes never use cached content after an erasure. So if this fails, it is not an error:
         the content only stays in their memory longer.
         """
         self.erased.set()
-        await self.note(*(scope.tag for scope in scopes))
+        only = ("only", orjson.dumps([erasure, *messages])) if erasure else ()
+        await self.note(scope.tag, *only)
 
-    async def note(self, *tags: str) -> None:
-        """Send these tags to every process, which reads them in a second; ignore a `StoreError`."""
+    async def note(self, tag: str, *fields: Arg) -> None:
+        """Send a tag to every process, which reads it in a second; ignore a `StoreError`."""
         stream = (self.keys.erased, "MAXLEN", "~", _MAX_ERASED, "*")
-        entries = [("XADD", *stream, "c", tag) for tag in tags]
+        entry = ("XADD", *stream, "c", tag, *fields)
         with suppress(StoreError):
-            await self.client.pipeline([*entries, ("EXPIRE", self.keys.erased, _ERASED_S)])
+            await self.client.pipeline([entry, ("EXPIRE", self.keys.erased, _ERASED_S)])
 
     async def due_in_s(self, key: str) -> float:
         """Return when the first member of a sorted set is due (Unix ms), inf without members."""

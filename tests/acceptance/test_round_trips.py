@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
+from tests.acceptance.buttons import shown
 from tests.acceptance.rig import open_rig
 from tests.lab.wire_tap import Traffic, WireTap, is_over
 from tests.servers.model_api import Reply
@@ -47,6 +48,15 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
         trips = [trip for trip in (*traffic.intake, *traffic.turn) if id(trip) in before]
         names = ["+".join(trip.names) for trip in trips]
         assert [each for each in names if each != "HSET"] == INTAKE + TURN[:2]
+        # After an edit of the newest question the conversation is not loaded again.
+        asked = await anna.say(chat, "Where is my boat?")
+        answer = await chat.wait_for_reply(after=asked)
+        begun = len(tap.passed)
+        rig.script.on("Where is my bota?", "In Oulu.")
+        await anna.edit(asked, "Where is my bota?")
+        await shown(rig, answer, "In Oulu.")
+        loads = [trip for trip in tap.passed[begun:] if "acquire" in trip.names]
+        assert [trip.is_about(b"Nessie") for trip in loads] == [False, False]
 
 
 async def test_a_process_without_work_sends_four_commands_a_second_at_most(

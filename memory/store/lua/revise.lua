@@ -12,9 +12,10 @@
 --   rewritten: `seq`, `text`, `tokens`, `lengths`, `edited_at` of a message that gets a new text; absent without one
 --   entry: the number of the argument that holds an entry of the mailbox; the next one is its new form. Absent
 --   without one. If the entry is gone or has changed, or one of `messages` was erased, nothing happens.
--- Answers a JSON object: `outcome`, and the counts of the receipt as `counts`.
+-- Answers a JSON object: `outcome`, and the counts of the receipt as `counts`. If this call has touched no other messages
+-- than `messages`, and these are few, it has the new version as `erasure`.
 local wanted = cjson.decode(ARGV[1])
-local function outcome(why, counts) return cjson.encode({outcome = why, counts = counts}) end
+local function outcome(why, counts, erasure) return cjson.encode({outcome = why, counts = counts, erasure = erasure}) end
 
 local receipt = wanted.receipt ~= '' and receipt_of(wanted.receipt)
 if receipt then return outcome('done', receipt) end
@@ -84,5 +85,5 @@ set_fields(wanted.fields)
 count_revision()
 touch(wanted.ttl_s)
 local counts = {messages, vectors, 0, redis.call('ZCARD', MAILBOX), records}
-if wanted.receipt ~= '' then return outcome('done', keep_receipt(wanted.receipt, counts)) end
-return outcome('done', table.concat(counts, ','))
+local stored = wanted.receipt ~= '' and keep_receipt(wanted.receipt, counts) or table.concat(counts, ',')
+return outcome('done', stored, not wanted.rewritten and #wanted.messages <= 100 and erasure + 1 or nil)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor, seq_of
+from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors, fingerprint_of
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
@@ -39,9 +40,8 @@ async def history_of(memory: Memory) -> ChatHistory:
 async def stored(memory: Memory) -> tuple[list[int], list[tuple[int, int]]]:
     """Return the sequences of messages, and sequence and dimensions of vectors."""
     keys = memory.keys.scope(GROUP)
-    log, vectors = await memory.client.pipeline(
-        [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
-    )
+    reads = [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
+    log, vectors = await memory.client.pipeline(reads)
     rows = [(seq_of(entry), len(fields[b"v"]) - 4) for entry, fields in vectors]
     return [seq_of(entry) for entry, _ in log], rows
 
@@ -66,7 +66,8 @@ class Process:
     def __init__(self, memory: Memory, random: Random) -> None:
         self._memory = memory
         self._random = random
-        self._does = (self.turns, self.turns, self.append, self.learn, self.search, self.forget)
+        does = [self.turns, self.turns, self.append, self.learn, self.search, self.forget]
+        self._does = [*does, self.forget_newest, memory.scopes.drop_erased]
 
     async def do_something(self) -> None:
         with suppress(LeaseLost):
@@ -106,6 +107,13 @@ class Process:
         job = f"job {self._random.random()}"
         await self._memory.jobs.start_job(Job(job, "forget", BOB, 0, 2000.0, b""))
         await self._memory.jobs.run_job(job)
+
+    async def forget_newest(self) -> None:
+        """Erase the newest message, as an edit of it does, or no message."""
+        newest = await self._memory.forgetting._newest(GROUP)
+        seqs = {newest} if newest and self._random.random() < 0.7 else set[int]()
+        receipt = f"receipt {self._random.random()}"
+        await self._memory.forgetting.erase_messages(GROUP, seqs, receipt)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -166,44 +174,73 @@ async def test_after_a_change_of_model_search_is_lexical_until_all_is_embedded_a
     assert (await (await turned(old)).search("boat", 1))[0].dense == 0.0
 
 
-def held(memory: Memory) -> Cursor:
-    """Return what a process has read of a group."""
-    return memory.scopes.cursor(GROUP)
+def read_texts(memory: Memory) -> list[str]:
+    """Return the texts of a group that a process has in memory."""
+    held = memory.scopes.held.get(GROUP)
+    return [each.text for each in held.messages.messages] if held else []
 
 
-@pytest.mark.parametrize("kind", ["chat", "forget", None])
+async def say_and_learn(memory: Memory, text: str) -> None:
+    await (await history_of(memory)).append_user_message(text, 1000.0, sender_id=ANN)
+    memory.turns.learning_due.clear()
+    await memory.learn(GROUP)
+
+
+async def hear_of_erasures(processes: Sequence[Memory]) -> None:
+    for memory in processes:
+        await memory.scopes.drop_erased()
+
+
+@pytest.mark.parametrize("kind", ["chat", "forget"])
 async def test_every_process_drops_what_one_process_has_erased(
-    two: tuple[Memory, Memory], kind: JobKind | None
+    two: tuple[Memory, Memory], kind: JobKind
 ) -> None:
-    """At once, not only at the next turn of the conversation; `None` erases one message."""
+    """At once, not only at the next turn of the conversation."""
     one = two[0]
     await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
     for memory in two:
         await turned(memory)
         await memory.scopes.read(GROUP)
-    assert [held(memory).message for memory in two] == [1, 1]
-    if kind is None:
-        await one.forgetting.erase_messages(GROUP, {1}, "receipt")
-    else:
-        target = GROUP.chat_id if kind == "chat" else ANN
-        await one.jobs.start_job(Job("job", kind, target, 2**60, 2000.0, b""))
-        await one.jobs.run_job("job")
-    for memory in two:
-        await memory.scopes.drop_erased()
-    assert [held(memory) for memory in two] == [Cursor()] * 2
+    assert [read_texts(memory) for memory in two] == [["My boat is blue"]] * 2
+    target = GROUP.chat_id if kind == "chat" else ANN
+    await one.jobs.start_job(Job("job", kind, target, 2**60, 2000.0, b""))
+    await one.jobs.run_job("job")
+    await hear_of_erasures(two)
+    assert [read_texts(memory) for memory in two] == [[], []]
 
 
-async def test_an_erasure_drops_the_cache_once_and_later_reads_stay(
+async def test_after_an_erasure_of_what_no_search_has_indexed_nothing_is_read_or_indexed_again(
     two: tuple[Memory, Memory],
 ) -> None:
+    """An edit erases the newest exchange; a correction of a fact erases no message."""
     one, other = two
-    await one.store.tell_erased(GROUP)
-    await other.scopes.drop_erased()
+    await store(one, [Message(0, 0, "user", text, 1000.0, ANN) for text in WORDS], GROUP)
+    await one.learn(GROUP)
+    for memory in two:
+        await (await turned(memory)).search("boat", 3)
+    streams = [memory.scopes.held[GROUP].messages for memory in two]
+    indexes = [stream.indexed(UTC) for stream in streams]
+    await say_and_learn(one, "My boat is secret")
+    for memory in two:
+        await history_of(memory)
+    await one.forgetting.erase_messages(GROUP, {11}, "receipt")
+    await hear_of_erasures(two)
+    await one.forgetting.erase_messages(GROUP, (), "another")
+    await hear_of_erasures(two)
+    assert [stream.unindexed_bytes for stream in streams] == [0, 0]
+    await say_and_learn(one, "My boat is red")
+    cold = seen(await (await history_of(memory_of(one.client, WordsEmbedder()))).search("boat", 9))
+    for memory, stream, index in zip(two, streams, indexes, strict=True):
+        assert seen(await (await turned(memory)).search("boat", 9)) == cold
+        assert memory.scopes.held[GROUP].messages is stream
+        assert stream.indexed(UTC) is index
+    await one.forgetting.erase_messages(GROUP, {1}, "a third")
+    await hear_of_erasures(two)
+    assert [memory.scopes.held.get(GROUP) for memory in two] == [None, None]
     assert other.store.erased.is_set()  # if it has the embedded server, that rewrites its file
-    await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
     await turned(other)
-    await other.scopes.drop_erased()
-    assert held(other).message == 1
+    await hear_of_erasures(two)  # of none
+    assert read_texts(other) == [*WORDS[1:], "My boat is red"]
 
 
 async def test_questions_are_dropped_with_any_erasure() -> None:
