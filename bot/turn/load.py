@@ -78,10 +78,8 @@ class ContextLoader:
 
         query = message.text if is_new else _query(message, history)
         writes: list[ToolWrite] = []
-        speaker, now = last.sender.speaker, time.time()
-        call_context = CallContext(
-            history.conversation, speaker, now, is_admin, writes, query=query
-        )
+        conversation, speaker, now = history.conversation, last.sender.speaker, time.time()
+        call_context = CallContext(conversation, speaker, now, is_admin, writes, query=query)
         seen = frozenset(each.seq for each in window)
         recall = history.search(query, self.recall_k, exclude=seen)
         if not request.uses_memory:  # the history is only this session, and no behavior hears of it

@@ -120,7 +120,6 @@ class Permits:
 
 
 def _needed(opened: OpenTurn, *, is_only_sent: bool) -> list[_Permit]:
-    """Return the permits that a turn needs."""
     first = opened.entries[0]
     person = first.sender_id if first.sender_id > 0 else _NAMELESS
     if opened.is_stopped:

@@ -144,9 +144,8 @@ def is_off_record(opened: OpenTurn, updates: Sequence[IncomingMessage]) -> bool:
     A question that is answered again comes from the history.
     """
     session = opened.off_record
-    return session is not None and any(
-        session.covers(each.edited_at or each.sent_at) and not each.replaced for each in updates
-    )
+    times = (each.edited_at or each.sent_at for each in updates if not each.replaced)
+    return session is not None and any(map(session.covers, times))
 
 
 def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message:

@@ -80,9 +80,8 @@ class TurnRunner:
                 said = () if request.last.begins_session else session.said
                 history = replace(session, said=said).history(self.histories, conversation)
             else:
-                history = await ChatHistory.of_turn(
-                    self.histories, conversation, opened.loaded, opened.facts
-                )
+                loaded = opened.loaded, opened.facts
+                history = await ChatHistory.of_turn(self.histories, conversation, *loaded)
             try:
                 if opened.outbox:
                     outbox = Outbox.from_bytes(opened.outbox)

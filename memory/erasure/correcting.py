@@ -175,10 +175,8 @@ class Correcting:
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
         """Return the ids of the senders of these messages; messages that are gone have none."""
-        log = self.scopes.store.keys.scope(conversation).log
-        stored = await self.scopes.store.client.pipeline(
-            [("XRANGE", log, seq, seq) for seq in seqs]
-        )
+        store, log = self.scopes.store, self.scopes.store.keys.scope(conversation).log
+        stored = await store.client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
     async def _lost_words(

@@ -289,9 +289,8 @@ class Forgetting:
         async def decide(here: ScopeMemory) -> Revision:
             seqs = await self._sent_by(group, person, until)
             # Read last, so that messages dropped in between count as unknown.
-            first = await self.store.client.call(
-                *("XRANGE", self.store.keys.scope(group).log, "-", "+", "COUNT", 1)
-            )
+            log = self.store.keys.scope(group).log
+            first = await self.store.client.call("XRANGE", log, "-", "+", "COUNT", 1)
             oldest = seq_of(first[0][0]) if first else inf
             erased = Erased(group.tag, seqs, oldest, sender_id=person, until=until)
             return replace(without(here, erased), messages=sorted(seqs))

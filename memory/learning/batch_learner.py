@@ -123,9 +123,8 @@ class BatchLearner:
             if newer := answered[watermark]:
                 quiet_s = max(0.0, progress.now - newer[-1].sent_at)
                 ended = first_session(newer, progress.session, progress.now)
-                waiting[behavior] = Unlearned(
-                    newer, quiet_s, ended, is_asked_for=progress.is_asked_for
-                )
+                is_asked_for = progress.is_asked_for
+                waiting[behavior] = Unlearned(newer, quiet_s, ended, is_asked_for=is_asked_for)
         return waiting
 
     def within(self, progress: Progress) -> list[LearningBehavior]:
@@ -172,9 +171,8 @@ class BatchLearner:
                 write = progress.after(behavior, replace(part, entries=general), learned_up_to)
             writes.setdefault(target, []).append(write)
         if watermarks:
-            by_all = min(
-                watermarks.get(each, progress.watermark(each)) for each in self.within(progress)
-            )
+            learners = self.within(progress)
+            by_all = min(watermarks.get(each, progress.watermark(each)) for each in learners)
             learned = [each.name for each in here.all(Digest) if each.seq <= by_all]
             writes[here].append(Write(removed=learned))
         by_scope = {target: together(several) for target, several in writes.items()}

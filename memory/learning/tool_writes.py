@@ -220,11 +220,9 @@ class ToolWriter:
         fields: list[Field] = []
         state = here.state
         writes = [w for w in requested.writes if isinstance(w, ForgetRecord) or not here.is_off]
-        entries: list[ScopeEntry] = [
-            Checked(each.record_id, progress.now)  # the person was asked
-            for each in writes
-            if isinstance(each, StillTrue) and facts.record(each.record_id) is not None
-        ]
+        asked = (each.record_id for each in writes if isinstance(each, StillTrue))
+        known = (id_ for id_ in asked if facts.record(id_) is not None)
+        entries: list[ScopeEntry] = [Checked(id_, progress.now) for id_ in known]
         for write in writes:
             if isinstance(write, Keep):
                 fields.append(Kept(write.behavior, write.name, requested.seq, write.text))

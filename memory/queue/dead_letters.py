@@ -75,13 +75,10 @@ class DeadLetters:
         """Return the newest dead letters, newest first; remove index entries without one."""
         client, keys = self._store.client, self._store.keys
         members = await client.call("ZRANGE", keys.dead_letters, 0, _MAX_LISTED - 1, "REV")
-        named = [
-            (Scope(tag), id_)
-            for tag, _, id_ in (member.decode().rpartition("|") for member in members)
-        ]
-        heads = await client.pipeline(
-            [("HGET", keys.scope(scope).dead_letters, id_) for scope, id_ in named]
-        )
+        named_by = (member.decode().rpartition("|") for member in members)
+        named = [(Scope(tag), id_) for tag, _, id_ in named_by]
+        reads = [("HGET", keys.scope(scope).dead_letters, id_) for scope, id_ in named]
+        heads = await client.pipeline(reads)
         letters, gone = [], []
         for member, (scope, id_), head in zip(members, named, heads, strict=True):
             if head is None:

@@ -98,9 +98,8 @@ class Mailbox:
         today = (conversation, entry.sender_id, int(time()) // 86_400)
         store, keys = self._store, self._store.keys
         sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
-        spoke = store.scripts["spoke"].command(
-            sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
-        )
+        said = {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
+        spoke = store.scripts["spoke"].command(sender, said)
         index = store.indexing(conversation)
         limits = {"max_updates": MAX_UPDATES, "seen_ms": SEEN_MS}
         request: dict[str, object] = {"ttl_s": store.ttl_s, "message": message, **limits}
@@ -205,9 +204,9 @@ class Mailbox:
 
     async def _waiting(self, conversation: Scope) -> list[Entry]:
         keys = self._store.keys.scope(conversation)
-        members, letters = await self._store.client.pipeline(
-            [("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"), ("HVALS", keys.dead_letters)]
-        )
+        newest = ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV")
+        reads = newest, ("HVALS", keys.dead_letters)
+        members, letters = await self._store.client.pipeline(reads)
         # The head of a dead letter is no entry.
         members += [each for each in letters if each.count(b"|") > _LETTER_MARKS]
         return [Entry.of_member(member) for member in members]
@@ -218,13 +217,13 @@ class Mailbox:
         It also waits for a duplicate, because an earlier call may have failed here, and for the
         index, because without it no sweep would find the messages.
         """
+        is_replicated = self._store.client.is_replicated
+        within = self._wait_replicas, _REPLICATION_MS
         replicated = (
             # A conditional write that always changes something: an unchanged member is not sent to
             # replicas, and a missing one was lost in a failover. Both scores are times. One step
             # back does no harm: 1 ms for an update's arrival, 1 s for the last activity.
-            self._store.client.is_replicated(
-                ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
-            )
+            is_replicated(("ZADD", key, "XX", "INCR", -1, member), *within)
             for key, member in stored
         )
         if not all(await asyncio.gather(*replicated)):

@@ -201,9 +201,8 @@ class Sweep:
         """Remove scopes and dead letters that have expired from the indexes."""
         expired, keys = int(time()) - self._store.ttl_s, self._store.keys
         indexes = (*keys.conversations, *keys.scopes, keys.dead_letters)
-        await self._store.client.pipeline(
-            [("ZREMRANGEBYSCORE", index, "-inf", expired) for index in indexes]
-        )
+        trims = [("ZREMRANGEBYSCORE", index, "-inf", expired) for index in indexes]
+        await self._store.client.pipeline(trims)
 
     async def prune_people(self) -> int:
         """Remove expired conversations from the indexes of the people who wrote there.
@@ -217,9 +216,8 @@ class Sweep:
                 scope = Scope(tag.decode())
                 index, meta = store.keys.index_of(scope), store.keys.scope(scope).meta
                 # The index is written before the scope.
-                listed, stored = await store.client.pipeline(
-                    [("ZSCORE", index, scope.tag), ("EXISTS", meta)]
-                )
+                reads = ("ZSCORE", index, scope.tag), ("EXISTS", meta)
+                listed, stored = await store.client.pipeline(reads)
                 if listed is None and not stored:
                     request = {"conversation": scope.tag, "newest": "", **_WHENEVER_WRITTEN}
                     removed += await store.scripts["drop_unless_newer"]([key], request, stamp)
@@ -232,10 +230,9 @@ class Sweep:
         return {fields[TAG_FIELD.encode()].decode() async for _, fields in entries}
 
     async def _pages(self, since: int | str) -> AsyncIterator[list[Scope]]:
+        call = self._store.client.call
         for name in self._store.keys.conversations:
-            start = 0
-            while tags := await self._store.client.call(
-                *("ZREVRANGEBYSCORE", name, "+inf", since, "LIMIT", start, _PAGE)
-            ):
+            at = 0
+            while tags := await call("ZREVRANGEBYSCORE", name, "+inf", since, "LIMIT", at, _PAGE):
                 yield [Scope(tag.decode()) for tag in tags]
-                start += len(tags)
+                at += len(tags)

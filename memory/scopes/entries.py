@@ -120,9 +120,8 @@ class Fact(Record):
         # Sources without words of their own said the text that the fact had until now.
         own = (replace(each, said=each.said or self.text) for each in left)
         sources = tuple(own) if text != self.text else left
-        return replace(
-            kept, sources=sources, text=text, said_at=said_at, kind="", from_day="", to_day=""
-        )
+        kept = replace(kept, sources=sources, text=text, said_at=said_at)
+        return replace(kept, kind="", from_day="", to_day="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,10 +271,8 @@ class ChatHistory:
 
     def committed(self, messages: Sequence[Message], exchange: int, first_seq: int) -> None:
         """Add messages that a commit has just stored; the first has the sequence `first_seq`."""
-        numbered = [
-            replace(message, seq=first_seq + i, exchange=exchange)
-            for i, message in enumerate(messages)
-        ]
+        new = enumerate(messages, start=first_seq)
+        numbered = [replace(message, seq=seq, exchange=exchange) for seq, message in new]
         if first_seq == 1 and not self._here.generation:
             # In ms, from the time as it is stored.
             self._here.generation = round(1000 * float(f"{numbered[0].sent_at:.3f}"))

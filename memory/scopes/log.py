@@ -230,9 +230,9 @@ async def page_after(
     up_to = ("+", "COUNT", _PAGE_OF_MESSAGES)
     newer_messages = ("XRANGE", keys.log, f"({message}-0", *up_to)
     newer_vectors = ("XRANGE", keys.vectors, f"({vector}-0", *up_to)
-    before, next_seq, log, vectors, after = await store.client.pipeline(
-        [versions, ("HGET", keys.meta, "next_seq"), newer_messages, newer_vectors, versions]
-    )
+    newest_seq = ("HGET", keys.meta, "next_seq")
+    commands = (versions, newest_seq, newer_messages, newer_vectors, versions)
+    before, next_seq, log, vectors, after = await store.client.pipeline(commands)
     is_last = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
     page = StreamDelta(
         entries=[(seq_of(entry), columns) for entry, columns in log],

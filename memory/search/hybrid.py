@@ -103,10 +103,8 @@ class HybridIndex:
 
     def stored_from(self, row: int) -> list[tuple[int, bytes]]:
         """Return the ids from `row` on that have vectors, and these as they are stored."""
-        rows, vectors = self._dense.packed_from(row)
-        return [
-            (self.ids[at], NO_SCALE + row.tobytes()) for at, row in zip(rows, vectors, strict=True)
-        ]
+        vectors = zip(*self._dense.packed_from(row), strict=True)
+        return [(self.ids[at], NO_SCALE + vector.tobytes()) for at, vector in vectors]
 
     @staticmethod
     def flags(allowed: bytearray) -> Flags:
@@ -217,9 +215,8 @@ class HybridIndex:
         if near is None:
             return said >= self._weights.floor_without_vectors
         evidence = said + self._weights.closeness * max(near.closeness, _MIN_CLOSENESS)
-        return (
-            evidence >= self._weights.floor or near.closeness >= self._weights.sufficient_closeness
-        )
+        is_close = near.closeness >= self._weights.sufficient_closeness
+        return is_close or evidence >= self._weights.floor
 
     def _without_vectors(
         self, question: str, found: LexicalScores, named: Sequence[NamedDays], then: Floats | None

@@ -263,13 +263,11 @@ def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
     telling = [code for code, table in _TABLES.items() if not table.keys().isdisjoint(words)]
     for code in sorted(telling, key=lambda each: each not in spoken):
         table, unclear = _TABLES[code], _UNCLEAR[code]
-        are_read = (
+        are_clear = (
             w not in unclear or _is_time(near[at : at + 5], code) for at, w in enumerate(words)
         )
-        yield (
-            words,
-            [table[w] if r and w in table else {} for w, r in zip(words, are_read, strict=True)],
-        )
+        read = zip(words, are_clear, strict=True)
+        yield words, [table[w] if is_clear and w in table else {} for w, is_clear in read]
 
 
 def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:

@@ -131,18 +131,16 @@ def translate(name: str, exc: Exception) -> StoreError:
     if why := distrust(exc):
         hint = " (end REDIS_URL with ?ssl_cert_reqs=none to accept it)" * ("signed" in why)
         return StoreUnavailable(f"{name}: the server's certificate is not trusted: {why}{hint}")
+    say_why = redis_errors.ConnectionError, redis_errors.TimeoutError, redis_errors.ResponseError
     text = type(exc).__name__
-    if isinstance(
-        exc, redis_errors.ConnectionError | redis_errors.TimeoutError | redis_errors.ResponseError
-    ):
+    if isinstance(exc, say_why):
         text = str(exc).partition(", with args beginning")[0]
     exc.args = (text,)  # the cause is logged with the error
     marked = MARKED.search(text)
     if marked:
         return (StoreFull if marked["full"] else StoreUnavailable)(f"{name}: {text}")
-    if isinstance(exc, redis_errors.RedisClusterException) and isinstance(
-        exc.__cause__, SDK_ERRORS
-    ):
-        return translate(name, exc.__cause__)
+    cause = exc.__cause__
+    if isinstance(exc, redis_errors.RedisClusterException) and isinstance(cause, SDK_ERRORS):
+        return translate(name, cause)
     kind = next(MEANINGS[base] for base in type(exc).__mro__ if base in MEANINGS)
     return kind(f"{name}: {text}")

@@ -72,13 +72,10 @@ class Scope:
         """Return the conversation of context keys in any order; raise `ValueError` without keys."""
         if not context_keys:
             raise ValueError("context keys must not be empty: they would name every chat at once")
-        if set(context_keys) <= {"chat_id", "topic_id"} and "chat_id" in context_keys:
-            return cls.of_chat(
-                int(str(context_keys["chat_id"])), int(str(context_keys.get("topic_id", 0)))
-            )
-        return cls(
-            "k:" + urlencode(sorted((key, str(value)) for key, value in context_keys.items()))
-        )
+        keys = {name: str(value) for name, value in context_keys.items()}
+        if keys.keys() <= {"chat_id", "topic_id"} and "chat_id" in keys:
+            return cls.of_chat(int(keys["chat_id"]), int(keys.get("topic_id", 0)))
+        return cls("k:" + urlencode(sorted(keys.items())))
 
     @property
     def chat_id(self) -> int:

@@ -74,6 +74,5 @@ def _listed(names: Sequence[str], above: str) -> list[str]:
 
 
 def _lines(names: Sequence[str]) -> str:
-    return "\n".join(
-        sentence("help.line", command=name, does=sentence(f"commands.{name}")) for name in names
-    )
+    does = {name: sentence(f"commands.{name}") for name in names}
+    return "\n".join(sentence("help.line", command=name, does=does[name]) for name in names)

@@ -51,9 +51,8 @@ async def test_everybody_gets_sentences_and_menus_in_their_own_language(rig: Rig
         assert reply.text == expected
         question = await rig.ask(somebody, with_bot, "/forget")
         assert question.text == sentence_in(language, "forget.ask")
-        assert [button.text for button in question.keyboard[0]] == [
-            sentence_in(language, f"buttons.{name}") for name in ("erase", "cancel")
-        ]
+        wanted = [sentence_in(language, f"buttons.{name}") for name in ("erase", "cancel")]
+        assert [button.text for button in question.keyboard[0]] == wanted
         refused = await rig.send(somebody, with_bot, "voice")
         assert refused.text == sentence_in(language, "voice.off")
 
@@ -94,9 +93,8 @@ def is_last(chat: Chat, text: str) -> bool:
 async def test_the_buttons_below_the_greeting_ask_for_what_they_name(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     start = await rig.ask(anna, chat, "/start")
-    assert [button.text for row in start.keyboard for button in row] == [
-        *("What can you do?", "What do you know about me?", "Privacy")
-    ]
+    wanted = ["What can you do?", "What do you know about me?", "Privacy"]
+    assert [button.text for row in start.keyboard for button in row] == wanted
     for button, answer in (
         ("What can you do?", help_in_private()),
         ("Privacy", sentence("privacy.short", ttl_days=365)),

@@ -32,7 +32,6 @@ async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_
     await shown(rig, apology, sentence("retry.begun"))
     await rig.telegram.wait_for(lambda: annas.replies[-1].text == "Here is your answer.")
     await rig.ask(anna, annas, "And now?")
-    assert dialogue(rig) == [
-        *("Hello", "All right.", "Deadly words", "Here is your answer.", "And now?")
-    ]
+    wanted = ["Hello", "All right.", "Deadly words", "Here is your answer.", "And now?"]
+    assert dialogue(rig) == wanted
     assert len(rig.requests) == 5

@@ -42,9 +42,8 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
     assert code.file.content.decode() == f"{CODE}\n"
     assert len(rig.requests) == 1
 
-    rig.telegram.faults.add(
-        Refuse(400, "Bad Request: can't parse entities: Unsupported start tag"), method=SEND
-    )
+    refused = Refuse(400, "Bad Request: can't parse entities: Unsupported start tag")
+    rig.telegram.faults.add(refused, method=SEND)
     reply = await rig.ask(anna, chat, "And?")
     assert (reply.text, reply.entities) == ("Bold move", ())
 

@@ -57,9 +57,8 @@ async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(
 
 async def test_the_caption_of_a_file_is_answered_from_the_file(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
-    await send(
-        anna, chat, notes(pdf("Page one.", WHALE.decode()), "sea.pdf", "application/pdf"), QUESTION
-    )
+    file = notes(pdf("Page one.", WHALE.decode()), "sea.pdf", "application/pdf")
+    await send(anna, chat, file, QUESTION)
     assert "[sea.pdf, page 2]" in asked_last(rig)
     assert asked_last(rig).endswith(QUESTION)
     await send(anna, chat, notes(word(), "animals.docx", ""), "Which animal has 190 tonnes?")

@@ -80,9 +80,8 @@ async def test_a16_many_messages_at_once_make_one_complete_history(rig: Rig) -> 
     async def is_answered(person: Person, chat: Chat) -> bool:
         return (await rig.ask(person, chat, f"I am {person.id}")).text == "All right."
 
-    answered, _ = await asyncio.gather(
-        asyncio.gather(*(is_answered(*other) for other in others)), say_much()
-    )
+    all_of = asyncio.gather(*(is_answered(*other) for other in others))
+    answered, _ = await asyncio.gather(all_of, say_much())
     assert answered == [True] * 10
     await rig.bot.wait_until(lambda: answered_messages(rig, annas) == len(texts))
     await rig.ask(anna, annas, "Good night")

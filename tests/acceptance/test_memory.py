@@ -113,9 +113,8 @@ async def test_a6_a7_a_window_shows_the_latest_whole_exchanges_within_both_limit
 
 async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(rig: Rig) -> None:
     await rig.start(prompt_tokens=2500, reply_tokens=300, window_messages=2, coalesce_s=0)
-    rig.model.dialect = replace(
-        rig.model.dialect, context_tokens=2500 - 300, count_tokens=(await TokenCounter.load()).count
-    )
+    count = (await TokenCounter.load()).count
+    rig.model.dialect = replace(rig.model.dialect, context_tokens=2500 - 300, count_tokens=count)
     anna, chat = rig.anna()
     page = ("telescope mirror 3141592653589793238462643383279502884197 " * 80)[:3999]
     for chapter in range(4):

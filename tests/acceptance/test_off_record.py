@@ -56,9 +56,8 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     rig: Rig, tmp_path: Path
 ) -> None:
     remember_with(rig)
-    rig.script.on(
-        "wombat", Reply(tool_calls=(tool_call("remember", text="Has a wombat"),)), "I cannot."
-    )
+    remembers = Reply(tool_calls=(tool_call("remember", text="Has a wombat"),))
+    rig.script.on("wombat", remembers, "I cannot.")
     anna, chat = await rig.start_with_anna(learn="state,facts,synopses", learn_every_turns=1)
     for words in ("My boat is called Aurora", "What is my boat called?"):
         await ask_and_learn(rig, anna, chat, words)

@@ -87,9 +87,8 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(rig: Rig, api: st
     # In a group only what is addressed to the bot is fetched.
     group = rig.telegram.group("Club", [anna])
     await anna.send(group, "photo", Upload(jpeg("green")))
-    photo = await anna.send(
-        group, "photo", Upload(jpeg("white")), caption="@ricordo_bot My passport"
-    )
+    upload = Upload(jpeg("white"))
+    photo = await anna.send(group, "photo", upload, caption="@ricordo_bot My passport")
     reply = await group.wait_for_reply(after=photo)
     assert group.replies == [reply]
     assert answered(rig)[-1].asked.endswith("Anna: My passport")

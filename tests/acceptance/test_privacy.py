@@ -213,9 +213,8 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     await rig.wait_until_learned(6)
     both = fact(f"has a {CANARY}", 1, here(chat), anna.id)
     await plant(rig, person(anna.id), both, fact("sails", 3, here(chat), anna.id))
-    await plant(
-        rig, here(chat), synopsis(f"a {CANARY}", (1, 2), here(chat)), State(f'{{"a":"{CANARY}"}}')
-    )
+    summary = synopsis(f"a {CANARY}", (1, 2), here(chat))
+    await plant(rig, here(chat), summary, State(f'{{"a":"{CANARY}"}}'))
 
     question = await ask_fully(rig, anna, chat, "/forget", reply_to=said)
     assert question.text == sentence("forget.message_ask")

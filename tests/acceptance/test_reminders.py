@@ -156,9 +156,8 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     [ask], _ = await have_called(rig, anna, chat, "as it says", in_berlin_two, says="…")
     assert ask.text == asked_of("Pay MALLORYQ2")
     assert [len(row) for row in ask.keyboard] == [2]
-    [reply], _ = await have_called(
-        rig, anna, chat, "in 150 minutes: feed the cat", remind("Feed the cat", in_minutes=150)
-    )
+    feed = remind("Feed the cat", in_minutes=150)
+    [reply], _ = await have_called(rig, anna, chat, "in 150 minutes: feed the cat", feed)
     assert reply.text.startswith("Done.\n\n⏰ I'll remind you: in 2.5 h")
     question = await ask_fully(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=8, vectors=8, waiting=0)
@@ -220,13 +219,11 @@ async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_af
     sailing = forum.topic("Sailing")
     hoist = remind("Hoist the sails", **AT_NINE)
     await have_called(rig, anna, forum, "Hoist the sails", hoist, topic=sailing)
-    [reply], _ = await have_called(
-        rig, ben, forum, "Swab the deck", remind("Swab the deck", **AT_NINE), topic=sailing
-    )
+    swab = remind("Swab the deck", **AT_NINE)
+    [reply], _ = await have_called(rig, ben, forum, "Swab the deck", swab, topic=sailing)
     assert not reply.keyboard  # all words are Ben's, though Anna has talked here, too
-    [_, ask], _ = await have_called(
-        rig, ben, forum, "thanks", remind("Walk the plank", **AT_NINE), topic=sailing
-    )
+    plank = remind("Walk the plank", **AT_NINE)
+    [_, ask], _ = await have_called(rig, ben, forum, "thanks", plank, topic=sailing)
     assert await press(rig, anna, ask, "Remind me") == sentence("clear.not_yours")
     said = await ben.say(forum, "/reminders", topic=sailing)
     shows = await forum.wait_for_reply(after=said, topic=sailing)

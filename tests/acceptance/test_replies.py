@@ -23,9 +23,8 @@ async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(rig: 
     rig.script.on("What colour", "Aurora is **blue**, like the sea.")
     anna, chat = await rig.start_with_anna(recall_k=0, openai_embedding_model="off")
     answer = await rig.ask(anna, chat, "What colour is Aurora?")
-    assert (await rig.ask(anna, chat, "/start invite_42")).text == (
-        await rig.ask(anna, chat, "/start")
-    ).text
+    invited = await rig.ask(anna, chat, "/start invite_42")
+    assert invited.text == (await rig.ask(anna, chat, "/start")).text
     await rig.ask(anna, chat, "/new")
 
     quoted = await memory_of(rig, anna, chat, "Which sea?", reply_to=answer, quote="like the sea")

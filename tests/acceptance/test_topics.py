@@ -41,9 +41,8 @@ async def test_only_a_topic_named_by_telegram_is_named_after_its_first_session(r
     ]
     title = "Plan a trip to Genoa in May, please"
     assert calls == [(unnamed.id, title), (refused.id, title)]
-    assert [chat.topics[each.id].name for each in (unnamed, named, renamed, refused)] == [
-        *(title, "Taxes", "Garden", "New chat")
-    ]
+    wanted = [title, "Taxes", "Garden", "New chat"]
+    assert [chat.topics[each.id].name for each in (unnamed, named, renamed, refused)] == wanted
 
 
 async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(rig: Rig) -> None:

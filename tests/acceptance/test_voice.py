@@ -90,7 +90,6 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
     assert long.startswith("🎙 word word")
     assert len(long) < 1_000
     assert len(rig.requests[-1].asked) <= MAX_CHARS
-    rig.model.dialect = rig.model.dialect.__class__(
-        missing_paths=frozenset({"/v1/audio/transcriptions"})
-    )
+    missing = frozenset({"/v1/audio/transcriptions"})
+    rig.model.dialect = rig.model.dialect.__class__(missing_paths=missing)
     assert await refused(rig, chat, Upload(b"hello", "", "audio/ogg")) == sentence("voice.refused")

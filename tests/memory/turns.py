@@ -125,7 +125,6 @@ async def set_learned(
 ) -> None:
     """Set stored fields of what was learned, as another process would."""
     keys = memory.keys.scope(scope)
-    await memory.client.call(
-        "HSET", keys.learned, *(each for pair in fields.items() for each in pair)
-    )
+    flat = (each for pair in fields.items() for each in pair)
+    await memory.client.call("HSET", keys.learned, *flat)
     await memory.client.call("HINCRBY", keys.meta, "revision", 1)

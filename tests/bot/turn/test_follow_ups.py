@@ -97,9 +97,8 @@ async def test_a_follow_up_finds_what_the_question_before_it_found(memory: Memor
     async def recalled(text: str) -> set[str]:
         history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
         context = await loader.load(request_of(text), history)
-        assert (
-            context.background.memory_context == context.call_context.query
-        )  # behaviors search for the same
+        # Behaviors search for the same.
+        assert context.background.memory_context == context.call_context.query
         return {each.text for found in context.background.recalled for each in found.messages}
 
     history = await ChatHistory.read(memory.histories, Scope.of_chat(7))

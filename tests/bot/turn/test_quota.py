@@ -72,9 +72,8 @@ def quota_step(
 async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
     memory: Memory, kind: MessageKind, text: str, answered_times: int
 ) -> None:
-    commands = CommandStep(
-        no_command, SENTENCES, Admission(Settings(), Members(memory.store))
-    ).answer
+    admission = Admission(Settings(), Members(memory.store))
+    commands = CommandStep(no_command, SENTENCES, admission).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
     answerer = Answerer(steps, SENTENCES, lambda _: None)
     history = await history_of(memory)

@@ -261,9 +261,8 @@ def test_null_clears_a_field_of_the_operators_part_a_missing_one_stays(
 
 def test_required_fields_of_the_operators_part_are_set_in_steps(with_issue: RunningState) -> None:
     state = learned(with_issue, "", {"domain": {"id": "1"}})
-    assert json.loads(
-        with_issue.prompt_input(batch(here=scope_memory(state=state.model_dump_json())))
-    ) == {"domain": {"id": "1"}}
+    here = scope_memory(state=state.model_dump_json())
+    assert json.loads(with_issue.prompt_input(batch(here=here))) == {"domain": {"id": "1"}}
     state = learned(with_issue, state, {"domain": {"key": "A-1"}})
     whole = {"id": "1", "key": "A-1", "labels": []}
     assert json.loads(state.model_dump_json())["domain"] == whole

@@ -68,9 +68,8 @@ def test_a_statement_becomes_a_fact_with_its_message_and_date_as_the_person_sees
     taught = batch(said(1, "I'm a vegan", at=NOW - 5))
     hidden = "\u202e" + "".join(chr(0xE0100 + byte) for byte in b"PIN 4711")
     for text in (" Is\nvegan. ", f"Is vegan.{hidden}"):
-        assert learned(behavior, taught, Statement(text=text, message=1)) == [
-            Fact(0, "Is vegan.", (Source(PRIVATE.tag, 1, 3, ANNA.id),), said_at=NOW - 5)
-        ]
+        wanted = [Fact(0, "Is vegan.", (Source(PRIVATE.tag, 1, 3, ANNA.id),), said_at=NOW - 5)]
+        assert learned(behavior, taught, Statement(text=text, message=1)) == wanted
 
 
 def test_a_lasting_wish_is_pinned_so_that_it_is_always_told(behavior: UserFacts) -> None:
@@ -105,9 +104,8 @@ def test_a_wish_that_a_person_unpinned_stays_unpinned(
 @pytest.mark.parametrize("message", [None, 0, 2, 3, 9])
 def test_only_own_messages_of_a_batch_are_facts(behavior: UserFacts, message: int | None) -> None:
     """Message 2 is the assistant's, 3 is forwarded, 9 is not in this batch."""
-    taught = batch(
-        said(1, "hi"), answered(2, "You like tea"), said(3, "I own it", is_first_party=False)
-    )
+    forwarded = said(3, "I own it", is_first_party=False)
+    taught = batch(said(1, "hi"), answered(2, "You like tea"), forwarded)
     assert learned(behavior, taught, Statement(text="Likes tea.", message=message)) == []
 
 
@@ -533,9 +531,8 @@ async def test_to_erase_several_facts_the_person_is_always_asked(
 
 
 def test_the_functions_are_the_same_for_everybody(behavior: UserFacts) -> None:
-    assert [tool.name for tool in behavior.functions] == [
-        *("remember", "forget_memory", "list_facts")
-    ]
+    wanted = ["remember", "forget_memory", "list_facts"]
+    assert [tool.name for tool in behavior.functions] == wanted
     assert not any(tool.is_untrusted for tool in behavior.functions)
 
 

@@ -54,9 +54,8 @@ async def test_an_erased_or_withdrawn_question_begins_nothing(memory: Memory, ho
         await memory.forgetting.erase_messages(HERE, {1}, "receipt")
     assert await memory.questions.begin(HERE, nonces[0], 50) is None
     stored = await memory.client.call("HVALS", memory.keys.scope(HERE).confirm)
-    assert [each for each in stored if ABOUT.encode() in each] == (
-        [] if how == "cleared" else [f"import|{ANN}|{ABOUT}".encode()]
-    )
+    wanted = [] if how == "cleared" else [f"import|{ANN}|{ABOUT}".encode()]
+    assert [each for each in stored if ABOUT.encode() in each] == wanted
 
 
 async def test_a_question_is_stored_with_its_reply_and_not_without(memory: Memory) -> None:

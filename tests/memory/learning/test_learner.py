@@ -326,9 +326,8 @@ async def test_another_model_embeds_records_again(memory: Memory, embedder: Word
     await memory.learn(HERE)
     scope_memory = await memory.scopes.read(ANNS)
     assert scope_memory.fingerprint == fingerprint_of(embedder, RECIPE)
-    assert [
-        hit.record.text for hit in await memory.scopes.search(Fact, scope_memory, "sails", 3)
-    ] == ["Ann sails"]
+    hits = await memory.scopes.search(Fact, scope_memory, "sails", 3)
+    assert [hit.record.text for hit in hits] == ["Ann sails"]
 
 
 async def test_without_vectors_everything_else_is_learned_once(

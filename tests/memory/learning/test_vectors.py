@@ -109,9 +109,8 @@ async def test_texts_stored_before_a_failure_are_not_embedded_again(
     assert 0 < stored < LONG
     await end_pauses(memory)
     assert (await memory.learn(HERE)).messages == LONG - stored
-    assert [text.split(": ")[1] for text in embedder.texts] == [
-        f"text {number}" for number in range(LONG)
-    ]
+    wanted = [f"text {number}" for number in range(LONG)]
+    assert [text.split(": ")[1] for text in embedder.texts] == wanted
     assert await vectors(memory) == all_of(LONG)
 
 

@@ -58,9 +58,8 @@ async def test_only_tokens_of_answers_count_for_the_quota(memory: Memory) -> Non
 async def test_a_person_without_tokens_is_told_once_but_a_begun_turn_ends(memory: Memory) -> None:
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, "a") == [Verdict.ADMITTED]
     await spend(memory, ANN, 120)
-    assert await verdicts(memory, ANN, HUNDRED_A_DAY, *"abbc") == [
-        *(Verdict.ADMITTED, Verdict.TOKENS, Verdict.TOKENS, Verdict.SILENCED)
-    ]
+    wanted = [Verdict.ADMITTED, Verdict.TOKENS, Verdict.TOKENS, Verdict.SILENCED]
+    assert await verdicts(memory, ANN, HUNDRED_A_DAY, *"abbc") == wanted
     [key] = await memory.client.call("KEYS", "*:spent:*")
     assert 0 < await memory.client.call("TTL", key) <= 2 * 86_400
 
@@ -97,9 +96,8 @@ async def test_presses_count_and_leave_room_for_a_message(memory: Memory) -> Non
         *[Verdict.ADMITTED] * 4,
         *(Verdict.TURNS, Verdict.SILENCED),
     ]
-    assert await used(memory, ASKS, "a", "g", "h") == [
-        *(Verdict.ADMITTED, Verdict.ADMITTED, Verdict.TURNS)
-    ]
+    wanted = [Verdict.ADMITTED, Verdict.ADMITTED, Verdict.TURNS]
+    assert await used(memory, ASKS, "a", "g", "h") == wanted
 
 
 async def test_all_channels_that_write_in_a_group_are_one_member(memory: Memory) -> None:

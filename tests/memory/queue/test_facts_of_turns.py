@@ -17,9 +17,8 @@ PERSON = Scope.of_person(HERE.chat_id)
 
 async def learn(memory: Memory, text: str, scope: Scope = PERSON) -> None:
     scope_memory = await memory.scopes.read(scope)
-    await memory.scopes.write(
-        scope_memory, Write([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
-    )
+    write = Write([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
+    await memory.scopes.write(scope_memory, write)
 
 
 async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
@@ -105,9 +104,8 @@ async def test_numbers_go_on_behind_what_is_stored_if_the_metadata_was_lost(memo
     assert (committed.exchange, committed.first_seq) == (3, 5)
     assert len(await texts(memory)) == 6
     assert (await memory.scopes.read(HERE)).source_epoch > 0
-    assert [fact.text for fact in (await memory.scopes.read(PERSON)).facts] == [
-        f"fact {number}" for number in (1, 2, 3)
-    ]
+    wanted = [f"fact {number}" for number in (1, 2, 3)]
+    assert [fact.text for fact in (await memory.scopes.read(PERSON)).facts] == wanted
     await memory.client.call("DEL", memory.keys.scope(HERE).meta)
     history = await ChatHistory.read(memory.histories, HERE)
     appended = await history.append_user_message("Hello", 9.0)

@@ -18,9 +18,8 @@ async def _pass_ms(memory: Memory, passed_ms: int) -> None:
     meta = memory.keys.scope(HERE).meta
     noted = await memory.client.call("HGET", meta, "expiring")
     erasure, at_ms, names = noted.decode().split("|")
-    await memory.client.call(
-        "HSET", meta, "expiring", f"{erasure}|{int(at_ms) - passed_ms}|{names}"
-    )
+    expiring = f"{erasure}|{int(at_ms) - passed_ms}|{names}"
+    await memory.client.call("HSET", meta, "expiring", expiring)
     await memory.client.call("PEXPIRE", meta, OPTIONS.ttl_s * 1000 - passed_ms)
 
 

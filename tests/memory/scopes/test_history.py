@@ -184,9 +184,8 @@ async def test_the_last_user_message_is_a_persons_newest(memory: Memory) -> None
 async def test_a_selector_sees_the_current_session_only(memory: Memory) -> None:
     await exchange(memory, 1)
     ending = await begin(memory, 2)
-    await memory.turns.commit(
-        ending, [], memory.histories.cursor(HERE), closing=Closing(ends_session=True)
-    )
+    cursor = memory.histories.cursor(HERE)
+    await memory.turns.commit(ending, [], cursor, closing=Closing(ends_session=True))
     history = await history_of(memory)
     assert history.select_messages(MessageWindowMessageSelector(9)) == ()
     await talk(history, ("Two?", "2"))
@@ -567,7 +566,6 @@ def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool
     message = Message(3, 2, role, "x", 1.5, 7, "Ann", (1, 2), 1, is_first_party=is_first_party)
     message = replace(message, lengths=(1, -1))
     names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k", b"l")
-    fields = dict(
-        zip(names, (value.encode() for value in stored_fields(message).values()), strict=True)
-    )
+    stored = (value.encode() for value in stored_fields(message).values())
+    fields = dict(zip(names, stored, strict=True))
     assert message_of(3, {b"x": b"2", **fields}) == message

@@ -19,9 +19,8 @@ def test_a_text_that_fits_is_returned_whole() -> None:
 
 def test_the_sentence_that_answers_is_shown_whole_with_its_neighbors() -> None:
     text = FILLER * 40 + "My boats are called Aurora and Vega. " + FILLER * 40
-    assert relevant_excerpt(text, "What is the boat called?", 200) == (
-        f"{LEFT_OUT} {FILLER}My boats are called Aurora and Vega. {FILLER}{LEFT_OUT}"
-    )
+    wanted = f"{LEFT_OUT} {FILLER}My boats are called Aurora and Vega. {FILLER}{LEFT_OUT}"
+    assert relevant_excerpt(text, "What is the boat called?", 200) == wanted
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,8 @@ def of_table(name: str) -> list[list[str]]:
 
 def test_words_of_time_are_told_from_words_that_are_spelled_like_them() -> None:
     def named(question: str) -> str:
-        found = [
-            (str(n.day or ""), str(n.month or ""), str(n.year or "")) for n in named_days(question)
-        ]
+        named = named_days(question)
+        found = [(str(n.day or ""), str(n.month or ""), str(n.year or "")) for n in named]
         return " ".join(".".join(each).lstrip(".") for each in found) or "nothing"
 
     table = of_table("named")

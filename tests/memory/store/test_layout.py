@@ -100,9 +100,8 @@ async def test_a_store_of_b14a1af_opens(memory: Memory) -> None:
     assert [synopsis.likely_request for synopsis in here.synopses] == ["a boat"]
     assert here.all(Digest) == [Digest(6, "calculate(1)")]
     assert here.get(Failures, "facts") == Failures("facts", 2, 1_000)
-    assert [each.writes for each in here.all(ToolWrites)] == [
-        (Remember("Ann rows", sender_id=ANN), Keep("diary", "oar", "wood"))
-    ]
+    wanted = [(Remember("Ann rows", sender_id=ANN), Keep("diary", "oar", "wood"))]
+    assert [each.writes for each in here.all(ToolWrites)] == wanted
     assert stored_by_behaviors(here) == {"diary": {"boat": "Aurora"}}
     assert [each.title for each in documents(here).values()] == ["manual.txt"]
     shared = await memory.scopes.read(MANUAL)

@@ -54,9 +54,8 @@ async def test_a_stream_is_a_list_of_entries_or_none(either: RedisClient) -> Non
 async def test_pages_of_a_stream_grow(store: RedisClient) -> None:
     await store.pipeline([("XADD", "stream", f"{id_}-0", "c", id_) for id_ in range(1, 2_001)])
     before = store.round_trips
-    found = [
-        int(entry[:-2]) async for entry, _ in stream_entries(store, "stream", newest_first=True)
-    ]
+    entries = stream_entries(store, "stream", newest_first=True)
+    found = [int(entry[:-2]) async for entry, _ in entries]
     assert found == [*range(2_000, 0, -1)]
     assert store.round_trips - before == 4
 
