@@ -143,6 +143,7 @@ class ModelWatch:
     ) -> None:
         self._client = memory.client
         self._key = memory.keys.models
+        self._note_told = Scripts(memory.client, _LUA)["note_told"]
         self._telling = telling
         self._conditions = conditions
         self._reported: dict[str, float] = {}
@@ -166,7 +167,7 @@ class ModelWatch:
         if not answered_at and not condition.failing_since:
             return
         if answered_at > self._reported.get(part, 0.0):
-            await self._client.call("HSET", self._key, f"{part}:answered", answered_at)
+            await self._note_told([self._key], {f"{part}:answered": answered_at})
             self._reported[part] = answered_at
         await self._telling.tell(partial(self._news, condition))
 
@@ -184,7 +185,7 @@ class ModelWatch:
             fault = account_fault(error) if part == "answers" else ""
             look_at = setting_to_check(error, condition.setting) or "–"
             values = {"reason": reason or type(error).__name__, "look_at": look_at}
-            note = partial(self._client.call, "HSET", self._key, mark, now)
+            note = partial(self._note_told, [self._key], {mark: now})
             return None if off else News(f"{part}_{fault or 'off'}", values, note)
         if off and newest > float(off):
             return News(f"{part}_on", {}, partial(self._client.call, "HDEL", self._key, mark))
@@ -212,6 +213,7 @@ class BudgetNews:
         keys = [self.memory.keys.usage(month, f"reported:{percent}") for percent in passed]
         if not keys or await client.call("EXISTS", keys[0]):
             return None
-        told = [("SET", key, "reported", "EXAT", expires_at(month)) for key in keys]
+        note = Scripts(client, _LUA)["note_for_month"]
+        told = [note.command([key], [expires_at(month)]) for key in keys]
         values = {"percent": passed[0], "spent": spent, "budget": amount}
         return News("budget", values, partial(client.pipeline, told))

@@ -265,18 +265,23 @@ async def test_two_checks_of_a_process_exclude_each_other(memory: Memory) -> Non
     assert notices.keys == ["budget"]
 
 
-async def test_a_redis_that_refuses_writes_notes_that_admins_know_it(memory: Memory) -> None:
+async def test_a_redis_that_refuses_writes_notes_that_admins_know_it(
+    memory: Memory, scene: Scene
+) -> None:
     notices = Notices()
-    news = found(memory, Level.FULL)
+    await spend(memory, 1_000_000)
+    scene.conditions[0].failed(ModelUnavailable("away", 503))
     try:
         await memory.client.call("CONFIG SET", "maxmemory", 1)
         with pytest.raises(StoreFull):
             await memory.client.call("SET", "any", "thing")
         for _ in range(2):
-            await notices.tell(memory, news)
+            await notices.tell(memory, found(memory, Level.FULL))
+            await notices.tell(memory, spent(memory))
+            await scene.later(60)
     finally:
         await memory.client.call("CONFIG SET", "maxmemory", 0)
-    assert notices.keys == ["full"]
+    assert (notices.keys, len(scene.sent)) == (["full", "budget"], 1)
 
 
 async def test_a_redis_with_space_is_asked_once(memory: Memory) -> None:
