@@ -202,8 +202,8 @@ class App:
             await end_tasks(taking_in)
             await end_tasks(tasks)
             await buttons.stop()
-            ends = worker.stop(_TURNS_GRACE_S), *([intake.stop()] if intake else [])
-            await asyncio.gather(*ends)
+            intake_ends = [intake.stop()] if intake else []
+            await asyncio.gather(worker.stop(_TURNS_GRACE_S), *intake_ends)
             await learner.stop(_LEARNING_GRACE_S)
 
     def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:

@@ -51,8 +51,10 @@ _TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 """What model servers take; with another name they would refuse every prompt."""
 _TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
 """Reserved names: those of our own behaviors, and the default name."""
-_ROOT, _IMPORT = Path(__file__).parents[1], import_module.__code__.co_filename
-_OURS = re.compile(rf"{re.escape(str(_ROOT))}\W(bot|memory|config)\W|{re.escape(_IMPORT)}|<frozen")
+_ROOT, _IMPORTS = Path(__file__).parents[1], import_module.__code__.co_filename
+_OURS = re.compile(
+    rf"{re.escape(str(_ROOT))}\W(bot|memory|config)\W|{re.escape(_IMPORTS)}|<frozen"
+)
 _TIME_SHARE = 2  # one call of an operator's `next_action` gets the turn's time divided by this
 
 

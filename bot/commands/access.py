@@ -89,8 +89,8 @@ class Access:
         if await may_change(asker_of(asked, self._chat)):
             return None
         log.info("group command refused", command=command, user=asked.sender.id)
-        is_nobody = asked.is_anonymous_admin
-        key = "error.anonymous_admin" if is_nobody else f"{command}.only_group_admins"
+        is_anonymous = asked.is_anonymous_admin
+        key = "error.anonymous_admin" if is_anonymous else f"{command}.only_group_admins"
         return Answer(self._sentences.say(asked.sender.language, key))
 
     async def check(self, pressed: ButtonPress, senders: Iterable[int] = ()) -> None:

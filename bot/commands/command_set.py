@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 
 import structlog
 
@@ -68,14 +69,15 @@ class CommandSet:
             near = nearest(said, words)
             more = "did_you_mean" if near else "words" if words else command.name
             keys = filter(self._sentences.has, ("arguments.unknown", f"arguments.{more}"))
-            listed = self._sentences.joined(language, (self._in(language, each) for each in words))
-            values = {"command": command.name, "word": near, "words": listed}
+            own = partial(self._translated, language)
+            listed = self._sentences.joined(language, map(own, words))
+            values = {"command": command.name, "word": own(near), "words": listed}
             shown = utf16_slice(" ".join(asked.text.split()), 0, _MAX_SHOWN_UNITS)
             return Answer(self._sentences.say(language, *keys, said=shown, **values))
 
         return replace(command, handler=answer)
 
-    def _in(self, language: str, word: str) -> str:
+    def _translated(self, language: str, word: str) -> str:
         key = f"words.{word}"
         is_ours = self._sentences.has(key)  # of words that mean the same, the first is listed
         return self._sentences.text(language, key).partition(",")[0] if is_ours else word

@@ -146,7 +146,7 @@ class ErasingCommands:
     async def ask_to_forget(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before a person is erased everywhere; as a reply, before that message is."""
         sender, language, replied_to = asked.sender, asked.sender.language, asked.replied_to
-        if not sender.is_person:  # only whoever asks may press, and no group or channel can
+        if not sender.is_person:  # only the asker may press, and a group cannot
             return Answer(self._sentences.say(language, "error.anonymous_admin"))
         if not replied_to:
             question = Question("forget", sender.id)

@@ -229,7 +229,7 @@ def _read_polled(answer: bytes) -> Any:
         return read_json(answer)
     except (RecursionError, ValueError):
         if not answer.rstrip().endswith(b"]}"):
-            raise  # it was cut, so an update at its end is no whole one
+            raise  # the answer was cut off, so its last update is incomplete
         _, *found = _BEGINNING.split(answer[: answer.rindex(b"]")])
         updates = []
         for id_, update in zip(found[::2], found[1::2], strict=True):

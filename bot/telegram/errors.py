@@ -49,7 +49,8 @@ _SEEN: dict[RefusalReason, str] = {
     "reply_gone": r"message to (be replied|reply)",
     "chat_gone": r"chat not found|chat was deactivated|peer_id_invalid",
     "topic_gone": r"thread not found|topic_(deleted|id_invalid)",
-    "closed": r"topic_closed|rights to send|no write access|write_forbidden",  # or we are muted
+    # Nothing may be written there: the topic is closed, or the bot is muted.
+    "closed": r"topic_closed|rights to send (text|a message)|no write access|write_forbidden",
     "unchanged": r"not.modified",
     "message_gone": r"message to \w+ not found|message_id_invalid",
     "not_copied": r"can't be copied",

@@ -159,13 +159,14 @@ class Intake:
                 raise NotAccepted from error
             self._refuse(update.update_id, error)
         except Exception as error:  # the outer fence: a mistake of ours holds up no other update
-            log.exception("update failed", update=update.update_id)
+            is_new = update.update_id not in self._refused_since
+            log.exception("update failed", update=update.update_id, exc_info=is_new)
             self._refuse(update.update_id, error)
         finally:
             self._running -= 1
 
     def _refuse(self, update_id: object, error: Exception) -> None:
-        """Raise `UpdateRefused`, unless this update is refused alone for long: then drop it.
+        """Raise `UpdateRefused`; drop it if another was stored a minute after it was first refused.
 
         Over a webhook, what the same chat sends later waits behind it.
         """

@@ -153,10 +153,8 @@ class AgentStep:
         is_alone = bool(asked) and not request.run.before and text.strip() == QUESTION_ALONE
         if is_alone:
             parts, text, asked = asked, asked[0].text, ()
-        attached = [
-            Part("", file=file, instead=say("answer.not_sent", name=file.name)[0].text)
-            for file in context.files
-        ]
+        not_sent = partial(say, "answer.not_sent")
+        attached = [Part("", file=f, instead=not_sent(name=f.name)[0].text) for f in context.files]
         if attached:
             parts = with_attached(parts, attached, as_caption=is_reply)
         if not parts:

@@ -56,7 +56,7 @@ class Draft(Protocol):
 DraftOf = Callable[[Request], Draft | None]
 """Returns the draft of a turn, None where there is none."""
 _DOWNLOAD_AGAIN_S = 1.0  # after a failed connection, or without an answer
-_MAX_BAN_S = 60.0  # that a turn waits for a file; a ban may last a day
+_MAX_BAN_S = 60.0  # so long a turn waits for the end of a ban, which may last a day
 _TYPING_EVERY_S = 4.5  # Telegram shows it for five seconds
 
 
@@ -226,7 +226,7 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
     if file.nbytes > max_bytes:
         raise NotRead("too_big")
     try:
-        try:  # twice: it changes nothing
+        try:  # a second try does no harm: a download changes nothing
             return await chat.download(file.file_id, max_bytes)
         except (FloodWait, OutcomeUnknown, Unreachable) as error:
             ban_s = error.retry_after_s if isinstance(error, FloodWait) else 0

@@ -59,9 +59,7 @@ def patterns_in(path: Path) -> Patterns:
 
     @cache  # few answers need the pairs, and they take as long to compile as the first pattern
     def pairs() -> Pairs:
-        return [
-            (re.compile("|".join(each["says"])), re.compile(each["unless"])) for each in languages
-        ]
+        return [(re.compile("|".join(e["says"])), re.compile(e["unless"])) for e in languages]
 
     return first, pairs
 

@@ -168,11 +168,8 @@ class RevisionStep:
             answer_ids = ()  # the group has moved: there the ids may belong to other messages
         if last.kind == "again":  # the notice with the button takes the place of the answer
             answer_ids, nonce = (last.message_id,), last.text
-        question = tuple(
-            replace(message, seq=0, exchange=0, is_refused=False)
-            for message in exchange
-            if message.role == "user"
-        )
+        said = (each for each in exchange if each.role == "user")
+        question = tuple(replace(m, seq=0, exchange=0, is_refused=False) for m in said)
         if last.kind == "edit":
             question = tuple(with_edits(question, last))
         seqs = tuple(message.seq for message in exchange)

@@ -211,12 +211,12 @@ class TurnRunner:
         now, conversation = self.work.now(), opened.lease.conversation
         id_, _ = due_task(opened.entries[-1].update_id, now)
         task = await self.work.find(conversation, id_)
-        may_reopen = refused == "closed" and task and task.is_open
-        is_lost = refused in ("chat_gone", "topic_gone", "closed") and not may_reopen
-        if not (task and task.is_task and is_lost):
+        if not (task and task.is_task) or (refused == "closed" and task.is_open):
             return None
         if refused == "chat_gone":
             return Closing(work=WorkChanges(cancelled=[task]).encode())
+        if refused not in ("topic_gone", "closed"):
+            return None
         text = replace(task, is_task=False, rule="", due=now)
         return Closing(work=WorkChanges(added=[text]).encode())
 

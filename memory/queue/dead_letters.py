@@ -75,8 +75,8 @@ class DeadLetters:
         """Return the newest dead letters, newest first; remove index entries without one."""
         client, keys = self._store.client, self._store.keys
         members = await client.call("ZRANGE", keys.dead_letters, 0, _MAX_LISTED - 1, "REV")
-        named_by = (member.decode().rpartition("|") for member in members)
-        named = [(Scope(tag), id_) for tag, _, id_ in named_by]
+        split = (member.decode().rpartition("|") for member in members)
+        named = [(Scope(tag), id_) for tag, _, id_ in split]
         reads = [("HGET", keys.scope(scope).dead_letters, id_) for scope, id_ in named]
         heads = await client.pipeline(reads)
         letters, gone = [], []

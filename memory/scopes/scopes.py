@@ -92,7 +92,7 @@ class Scopes:
     def drop_outdated(self, scope: Scope, erasure: int, *erased: int) -> None:
         """Drop a scope after an erasure; all but the `erased` messages stay if they can.
 
-        It made this erasure version, and touched no other messages; 0 if that is not known.
+        `erasure` is the version after it, 0 if it may have touched other messages.
         """
         held = self.held.get(scope)
         known = int(held.version[1] or 0) if held else 0

@@ -184,16 +184,18 @@ class MessageStream(EmbeddedStream):
         self._text_bytes = sum(map(_bytes_of, self.messages))
 
     def take_out(self, erased: Collection[int]) -> bool:
-        """Remove erased messages; return False if a search runs, or has indexed one of them.
+        """Remove erased messages; return False if one of them is indexed, missing or searched now.
 
         A turn searches what was said before it. So the newest exchange is not indexed yet when its
         question is edited or answered again.
         """
         if not (self.is_whole and self.searching.acquire(blocking=False)):
             return not erased
-        first = len(self._index) if self._index else 0
-        gone = [each for each in self.messages[first:] if each.seq in erased]
-        if is_new := len(gone) == len(erased):
+        try:
+            first = len(self._index) if self._index else 0
+            gone = [each for each in self.messages[first:] if each.seq in erased]
+            if len(gone) < len(erased):
+                return False
             self.messages[first:] = [m for m in self.messages[first:] if m.seq not in erased]
             self.refused = [seq for seq in self.refused if seq not in erased]
             waiting = [each for each in self._waiting if each[0] not in erased]
@@ -201,8 +203,9 @@ class MessageStream(EmbeddedStream):
             self.count -= len(gone)
             self._waiting, self._text_bytes = waiting, self._text_bytes - sum(map(_bytes_of, gone))
             self.length, self.vectors_length = self.count, self.vectors_count
-        self.searching.release()
-        return is_new
+            return True
+        finally:
+            self.searching.release()
 
     def position(self, seq: int) -> int | None:
         """Return the position of the message with this sequence, None if it is not here."""

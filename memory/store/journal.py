@@ -50,7 +50,7 @@ class ErasureJournal:
         notes = [f"{kind}|{_ranges(seqs)}" for kind, seqs in changed.items()]
         if any(parts):
             names = sorted(hash_of(secret, f"{scope.tag} {each}")[:NAME_CHARS] for each in fields)
-            # Beside the names, because a release before this one takes it for one that nothing has.
+            # Among the names, because the release before reads it as that of an unknown field.
             names += [f"{generation:x}"] if generation else []
             what = f"e|{erasure + 1}", _ranges(messages), _ranges(records), ",".join(names)
             notes.append("|".join(what))

@@ -112,7 +112,7 @@ class Store:
     async def tell_erased(self, scope: Scope, erasure: int = 0, *messages: int) -> None:
         """Tell every process that something in a scope was erased (`Scopes.drop_erased`).
 
-        With the `erasure` version that this made, no messages but these were touched.
+        `erasure` is the version after it, 0 if it may have touched other messages than these.
         Processes never use cached content after an erasure. So if this fails, it is not an error:
         the content only stays in their memory longer.
         """

@@ -1,4 +1,4 @@
-"""Tells operators that Redis fills up, that a model fails for everybody, what the budget has left.
+"""Tells operators that Redis fills up, that a model fails for all, that the budget is mostly spent.
 
 Every process checks. They agree in Redis on what operators have been told.
 """
@@ -62,7 +62,7 @@ def fails_in_s(condition: ModelCondition) -> float:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A sentence for operators, by its key in the table `notices`; `note` notes that they know."""
+    """A sentence for operators, by its key in the table `notices`; `note` stores that they know."""
 
     key: str
     values: Mapping[str, object]
@@ -109,7 +109,7 @@ class CapacityNews:
         self._is_quiet = False  # the level is normal, and noted as such
 
     async def find(self) -> News | None:
-        """Return what the last check of Redis has found; raise `StoreError`."""
+        """Return what operators do not know yet; note a level that fell; raise `StoreError`."""
         level, now = self._capacity.level, int(self._clock())
         is_unknown = not self._capacity.found.limit  # also before the first check of this process
         if is_unknown or (self._is_quiet and level is Level.NORMAL):

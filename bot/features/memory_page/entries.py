@@ -178,7 +178,7 @@ class MemoryEntries:
         if stats.off_record_until > time.time():
             moment = self.sentences.local(language, stats.off_record_until, zone)
             found.append(text(language, "off.lasts", **moment))
-        return found + [text(language, "memory.is_off")] * stats.is_off
+        return [*found, text(language, "memory.is_off")] if stats.is_off else found
 
     def _counts(self, language: str, stats: ConversationStats, *, waits: bool) -> str:
         text = self.sentences.text

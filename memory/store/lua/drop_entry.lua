@@ -1,6 +1,6 @@
 -- Uses: scope
 -- ARGV[2]: a member of the mailbox or of a dead letter. Erases the member, and the open turn if the turn has taken it.
--- What is about to be written of it is refused, because the erasure version grows.
+-- The erasure version grows, so what is about to be written because of this message is refused.
 local member = ARGV[2]
 for _, field in ipairs(redis.call('HKEYS', DEAD_LETTERS)) do
   if redis.call('HGET', DEAD_LETTERS, field) == member then redis.call('HDEL', DEAD_LETTERS, field) end

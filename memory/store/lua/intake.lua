@@ -61,8 +61,9 @@ if count + before >= request.max_updates then return refuse('full') end
 -- Other scripts free memory before they use more. This one must fail when Redis is full.
 if redis.call('ZADD', SEEN, 'NX', whole(now), update_id) == 0 then return outcome('duplicate') end
 -- An edit may add our name to a message that did not address us. Then no update has brought that message before, and the
--- edit counts as the message. If the message itself comes after that, its words are older, so it is dropped. Ids of
--- messages are known for longer than any erasure. Before they are known for half an hour, nobody can tell.
+-- edit counts as the message. If the message itself comes after that, its words are older, so it is dropped. No erasure
+-- takes these ids. An edit may come 15 minutes after its message, and a worker of the release before may have stored that
+-- without its id. So in the first half hour an unknown id proves nothing.
 if (request.message or '') ~= '' then
   local known = 'm' .. request.message
   if not ARGV[3] then

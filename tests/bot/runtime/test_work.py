@@ -276,9 +276,7 @@ async def test_what_has_lost_its_topic_or_its_chat_ends(
 
 
 @pytest.mark.parametrize("topic_id", [0, 5])
-async def test_a_reminder_waits_until_a_chat_that_is_closed_takes_it(
-    memory: Memory, topic_id: int
-) -> None:
+async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_id: int) -> None:
     """Before the fix, it was lost."""
     one = replace(reminder(due=time.time() - 600), topic_id=topic_id)
     await store(memory, one)

@@ -120,6 +120,7 @@ async def test_a_moved_group_names_its_new_id(chat: TelegramChat, api: ScriptedA
         ("TOPIC_CLOSED", "closed"),
         ("not enough rights to send text messages to the chat", "closed"),
         ("have no rights to send a message", "closed"),
+        ("not enough rights to send voice messages to the chat", "no_voice"),
         ("chat not found", "chat_gone"),
         ("PEER_ID_INVALID", "chat_gone"),
         ("message to edit not found", "message_gone"),

@@ -265,9 +265,7 @@ async def test_two_checks_of_a_process_exclude_each_other(memory: Memory) -> Non
     assert notices.keys == ["budget"]
 
 
-async def test_a_redis_that_refuses_writes_notes_that_admins_know_it(
-    memory: Memory, scene: Scene
-) -> None:
+async def test_on_a_full_redis_admins_are_told_each_news_once(memory: Memory, scene: Scene) -> None:
     notices = Notices()
     await spend(memory, 1_000_000)
     scene.conditions[0].failed(ModelUnavailable("away", 503))

@@ -213,7 +213,7 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
     assert await buttons(HERE.of_chat(-5)) == {}
 
 
-async def test_memory_goes_on_by_a_button_only_behind_what_was_sent_while_it_was_off(
+async def test_the_button_turns_memory_on_behind_what_was_sent_while_it_was_off(
     commands: CommandSet, memory: Memory
 ) -> None:
     await memory.switch.turn_off(HERE)
