@@ -52,9 +52,7 @@ _TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 _TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
 """Reserved names: those of our own behaviors, and the default name."""
 _ROOT, _IMPORTS = Path(__file__).parents[1], import_module.__code__.co_filename
-_OURS = re.compile(
-    rf"{re.escape(str(_ROOT))}\W(bot|memory|config)\W|{re.escape(_IMPORTS)}|<frozen"
-)
+_OURS = re.compile(rf"{re.escape(str(_ROOT))}\W(bot|memory|config)\W|{re.escape(_IMPORTS)}|<frozen")
 _TIME_SHARE = 2  # one call of an operator's `next_action` gets the turn's time divided by this
 
 
