@@ -27,6 +27,7 @@ from memory.store.store import Store, stream_entries
 from memory.work.items import WorkItems
 
 _EXCHANGE = 2  # messages of an exchange
+_ELSEWHERE = 2**48  # where reasons from another topic begin: above every sequence
 _MAX_WORDINGS = 10  # former ones that a fact keeps; older ones go
 
 
@@ -268,7 +269,9 @@ class Correcting:
             return Write(entries) if entries else None
 
         if exchanges:
-            await self.scopes.update(conversation, partial(decide, {*seqs, *exchanges}))
+            before = (await self.scopes.read(conversation)).hidden
+            elsewhere = {each for seq in seqs for each in before.get(seq, ()) if each >= _ELSEWHERE}
+            await self.scopes.update(conversation, partial(decide, {*seqs, *exchanges, *elsewhere}))
         if exchanges and not hidden:
             reasons = [_elsewhere(conversation, seq) for seq in seqs]
             for topic in await self._topics(conversation):
@@ -350,9 +353,9 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
 
 
 def _elsewhere(conversation: Scope, seq: int) -> int:
-    """Return what stands for a message as the reason in another topic: above every sequence."""
+    """Return what stands for a message as the reason in another topic."""
     digest = blake2b(f"{conversation.tag} {seq}".encode(), digest_size=6).digest()
-    return 2**48 + int.from_bytes(digest)
+    return _ELSEWHERE + int.from_bytes(digest)
 
 
 def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:

@@ -158,6 +158,11 @@ async def test_answers_are_hidden_also_where_the_deleted_fact_comes_from(memory:
     await memory.correcting.hide(TOPIC, [3], hidden=False)
     assert (await memory.scopes.read(HERE)).hidden.keys() == set()
     assert (await memory.scopes.read(TOPIC)).hidden.keys() == set()
+    await write(memory, ANNS, said_twice)
+    assert await memory.correcting.edit_fact(HERE, 2, "has a cat", ANN)
+    assert await memory.correcting.delete_fact(TOPIC, 3) == (3,)
+    await memory.correcting.hide(TOPIC, [3], hidden=False)
+    assert (await memory.scopes.read(TOPIC)).hidden.keys() == set()
 
 
 async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:
