@@ -84,8 +84,7 @@ class ImmediateActions:
                 if outcome == _NOT_YOURS and await asker_of(update, self.chat).is_admin():
                     outcome = await stop(as_admin=True)
                 log.info("stop", conversation=here.tag, outcome=outcome)
-                is_done = outcome in ("stopped", "answered")
-                return None if is_done else replace(update, text=outcome)
+                return None if outcome in ("stopped", "answered") else replace(update, text=outcome)
             case IncomingMessage(is_immediate=True):
                 return await self.reword(update)
             case IncomingMessage(kind="command"):  # it waits: let the person see that it came
@@ -124,17 +123,20 @@ class LateEdits:
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours, now or after the ban; drop an older edit that still waits.
 
-        Raise `TelegramError`, but `FloodWait` only for a long ban or if many edits wait already.
+        Raise `StoreError` or `TelegramError`, `FloodWait` only for a long ban or if many wait.
         """
         key = (chat_id, message_id)
         self._drop(key)
+        call, erased = self._store.client.call, self._store.keys.erased
+        before = await call("XREVRANGE", erased, "+", "-", "COUNT", 1)
+        since = b"(" + before[0][0] if before else b"-"
         try:
             await self._edit(chat_id, message_id, part)
         except FloodWait as ban:
             if len(self._waiting) >= _MAX_WAITING or ban.retry_after_s > _MAX_WAIT_S:
                 raise
             self._drop(key)
-            task = asyncio.create_task(self._edit_later(key, part, ban.retry_after_s))
+            task = asyncio.create_task(self._edit_later(key, part, ban.retry_after_s, since))
             task.add_done_callback(partial(self._forget, key))
             self._waiting[key] = task
 
@@ -150,13 +152,10 @@ class LateEdits:
         if self._waiting.get(key) is task:
             del self._waiting[key]
 
-    async def _edit_later(self, key: _MessageKey, part: Part, wait_s: float) -> None:
-        call, erased = self._store.client.call, self._store.keys.erased
+    async def _edit_later(self, key: _MessageKey, part: Part, wait_s: float, since: bytes) -> None:
         try:
-            before = await call("XREVRANGE", erased, "+", "-", "COUNT", 1)
             await self._pause(wait_s)
-            since = b"(" + before[0][0] if before else b"-"
-            noted = await call("XRANGE", erased, since, "+")
+            noted = await self._store.client.call("XRANGE", self._store.keys.erased, since, "+")
             if not any(b"%d" % key[0] in fields[b"c"].split(b":") for _, fields in noted):
                 await self._edit(*key, part)
         except (StoreError, TelegramError) as error:

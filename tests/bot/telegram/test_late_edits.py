@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from bot.commands import immediate
-from bot.commands.immediate import LateEdits
+from bot.commands.immediate import Buttons, LateEdits
 from bot.reply.parts import Part
 from bot.telegram.errors import FloodWait, Unreachable
 from bot.telegram.telegram_chat import TelegramChat
 from memory.memory import Memory
 from memory.store.keys import Scope
+from tests.bot.features.services import SENTENCES
 from tests.bot.telegram.scripted_api import Reply, ScriptedApi, refusal
 from tests.memory.turns import ANNS, GROUP, HERE
 
@@ -42,9 +44,11 @@ def bans() -> Bans:
 
 @pytest.fixture
 async def edits(chat: TelegramChat, memory: Memory, bans: Bans) -> AsyncIterator[LateEdits]:
-    late = LateEdits(chat.edit, memory.store, bans.wait)
-    yield late
-    await late.stop()
+    buttons = Buttons({}, memory, chat, SENTENCES)
+    buttons._late_edits._pause = bans.wait
+    yield buttons._late_edits
+    await buttons.stop()
+    assert buttons._late_edits._waiting == {}
 
 
 async def ended(edits: LateEdits) -> None:
@@ -70,19 +74,24 @@ async def test_an_edit_waits_for_a_ban_to_end_and_for_no_other(
         await edits.edit(CHAT, MESSAGE, Part("done"))
 
 
-@pytest.mark.parametrize("where", [HERE, ANNS, GROUP], ids=str)
+@pytest.mark.parametrize("first", [HERE, GROUP], ids=str)
+@pytest.mark.parametrize("later", [HERE, ANNS, GROUP], ids=str)
 async def test_what_was_erased_in_the_chat_meanwhile_is_not_shown(
-    api: ScriptedApi, chat: TelegramChat, memory: Memory, where: Scope
+    api: ScriptedApi, chat: TelegramChat, memory: Memory, first: Scope, later: Scope
 ) -> None:
+    async def edit(*what: Any) -> None:
+        await memory.store.tell_erased(first)
+        await chat.edit(*what)
+
     async def erase(_: float) -> None:
-        await memory.store.tell_erased(where)
+        await memory.store.tell_erased(later)
 
     await memory.store.tell_erased(HERE)
     api.script(ban(17))
-    edits = LateEdits(chat.edit, memory.store, erase)
+    edits = LateEdits(edit, memory.store, erase)
     await edits.edit(HERE.chat_id, MESSAGE, Part("done"))
     await ended(edits)
-    assert len(texts(api)) == (2 if where == GROUP else 1)
+    assert len(texts(api)) == (2 if first == later == GROUP else 1)
 
 
 async def test_a_newer_edit_of_a_message_replaces_one_that_waits(
