@@ -96,8 +96,7 @@ local function wipe(last_update, kept, gone)
   end
   local records = redis.call('XLEN', RECORDS)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD, ALBUMS)
-  redis.call('HDEL', META, 'off_record_said')
-  redis.call('HDEL', META, 'record_vector_fingerprint')
+  redis.call('HDEL', META, 'off_record_said', 'record_vector_fingerprint')
   end_look()
   drop_questions_with_words()
   if redis.call('DEL', LEASE) == 1 then signal() end

@@ -120,6 +120,11 @@ async def test_a_clear_erases_the_words_of_a_session_and_of_its_letters(memory: 
     stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "off_record")
     assert b"back" not in stored  # the command names its person
     assert await sessions(memory).end(HERE, 30, is_due=False) == 0
+    await begin(memory, 60)
+    await talk(memory, 13)
+    await begin(memory, -1)  # it is over, and no command ends it
+    await begin(memory, 60)
+    assert await sessions(memory).end(HERE, 31, is_due=False) == 0
     await put(memory, 12)
     await memory.dead_letters.set_aside(await take(memory), "Error", b"[]", is_kept=False)
     assert await memory.dead_letters.listed() == []
