@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.commands.bot_command import ShownOnTop
 from bot.commands.command_set import CommandSet
 from bot.features.memory_page import about_people
 from bot.features.memory_page.entries import MemoryEntries
@@ -214,10 +215,14 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
 
 
 async def test_the_button_turns_memory_on_behind_what_was_sent_while_it_was_off(
-    commands: CommandSet, memory: Memory
+    commands: CommandSet, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await memory.switch.turn_off(HERE)
     turn = await begin(memory, 3)
+    with monkeypatch.context() as full:
+        full.setattr("memory.queue.mailbox.MAX_UPDATES", 0)
+        with pytest.raises(ShownOnTop, match="not_yet"):
+            await press(commands, "mem:won.0.0")
     assert "on here again" not in (await press(commands, "mem:won.0.0")).text
     after = (await close(memory, turn)).then
     assert isinstance(after, OpenTurn)
