@@ -162,7 +162,10 @@ class PagedList:
             label = f"{self._text(page, 'buttons.more')} ({rest})"
             rows.append((Button(label, self._data(replace(page, number=1), PAGE)),))
         else:
-            rows += self._page_rows(page, pages)
+            near = (("‹", page.number - 1), ("›", page.number + 1))
+            others = [(sign, replace(page, number=at)) for sign, at in near if 0 <= at < pages]
+            pager = [Button(f"{sign} {to.number + 1}", self._data(to, PAGE)) for sign, to in others]
+            rows += [tuple(pager)] if pager else []
         if content.switches and not page.number:
             row = [self._button(page, key, code, SWITCH) for code, key in content.switches.items()]
             rows += [tuple(row[at : at + _SWITCHES]) for at in range(0, len(row), _SWITCHES)]
@@ -208,14 +211,6 @@ class PagedList:
             return [row for row in rows if row]
         buttons = [button for row in rows for button in row]
         return [tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW)]
-
-    def _page_rows(self, page: _Page, pages: int) -> list[ButtonRow]:
-        row = tuple(
-            Button(f"{sign} {number + 1}", self._data(replace(page, number=number), PAGE))
-            for sign, number in (("‹", page.number - 1), ("›", page.number + 1))
-            if 0 <= number < pages
-        )
-        return [row] if row else []
 
     def _text(self, page: _Page, key: str, /, **values: object) -> str:
         return self._sentences.text(page.sender.language, key, **values)

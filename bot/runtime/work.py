@@ -39,6 +39,7 @@ _SAYING = 0.8  # the share of a lease that `message` may take; the rest is left 
 _MAX_FAILURES = 3  # errors of the code of a kind in one process, a minute apart
 _PAUSE_S = 60.0
 _MAX_WAIT_S = 86_400.0  # between two tries while its feature is off or its chat is closed
+_MAX_LATE_S = 30 * 86_400.0  # then what is due once in a closed chat ends
 _DOUBT_S = 10.0  # when an item is sent again whose request Telegram did not answer
 _GRACE_S = 2.0
 
@@ -170,7 +171,8 @@ class WorkLoop:
             log.warning("work in doubt")
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
-        if delivery.refused == "closed" and not next_due:  # neither does the chat itself take it
+        late_s = self.items.now() - item.due
+        if delivery.refused == "closed" and not next_due and late_s < _MAX_LATE_S:
             await self._wait(taken)
             return
         close = partial(self.items.close, taken, 0 if delivery.refused == "chat_gone" else next_due)

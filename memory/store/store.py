@@ -113,8 +113,7 @@ class Store:
         """Tell every process that something in a scope was erased (`Scopes.drop_erased`).
 
         `erasure` is the version after it, 0 if it may have touched other messages than these.
-        Processes never use cached content after an erasure. So if this fails, it is not an error:
-        the content only stays in their memory longer.
+        Processes never use cached content after an erasure, so it is no error if this fails.
         """
         self.erased.set()
         only = ("only", orjson.dumps([erasure, *messages])) if erasure else ()

@@ -169,7 +169,6 @@ async def test_a_closed_connection_is_let_go_without_the_garbage_collector() -> 
     ids=["early answers", "headers"],
 )
 async def test_what_comes_before_each_body_is_bounded(head: bytes, repeated: bytes) -> None:
-    """Before the fix, early answers went on until the time limit of the call."""
     answers = [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", head + repeated * 20_000]
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -233,7 +233,6 @@ async def test_an_unread_answer_ends(monkeypatch: pytest.MonkeyPatch, headers: b
 
 
 async def test_unread_answers_do_not_keep_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the fix, such a connection was never closed for a new one."""
     monkeypatch.setattr("bot.runtime.web.MAX_CONNECTIONS", 8)
 
     async def long(_: Request) -> StreamingResponse:
@@ -269,7 +268,6 @@ async def test_a_request_in_progress_is_never_closed_for_a_new_connection(
 
 
 async def test_a_caller_that_disconnects_early_leaves_no_traceback() -> None:
-    """Before the fix, uvicorn logged a traceback for each connection that was reset."""
     caller = SimpleNamespace(cycle=SimpleNamespace(disconnected=False))
 
     async def receive() -> Message:
@@ -296,7 +294,6 @@ async def test_a_caller_that_disconnects_early_leaves_no_traceback() -> None:
 async def test_no_caller_writes_into_the_log(
     server: WebServer, caplog: pytest.LogCaptureFixture, sent: bytes
 ) -> None:
-    """Before the fix, each of these requests wrote warnings or a traceback."""
     async with connected(server, sent) as (reader, writer):
         writer.write_eof()
         await until_closed(reader)

@@ -103,7 +103,7 @@ class CapacityNews:
     def __init__(self, memory: Memory, clock: Callable[[], float] = time) -> None:
         self._client = memory.client
         self._key = memory.keys.capacity
-        self._note_told = Scripts(memory.client, _LUA)["note_told"]
+        self._note = partial(Scripts(memory.client, _LUA)["note_told"], [memory.keys.capacity])
         self._capacity = memory.capacity
         self._clock = clock
         self._is_quiet = False  # the level is normal, and noted as such
@@ -125,10 +125,6 @@ class CapacityNews:
             await self._note({"level": level})
         self._is_quiet = level is Level.NORMAL
         return None
-
-    async def _note(self, values: Mapping[str, int]) -> None:
-        """Note what operators know, also if Redis is full."""
-        await self._note_told([self._key], values)
 
 
 class ModelWatch:

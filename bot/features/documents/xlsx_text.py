@@ -1,7 +1,7 @@
 """Reads the cells of a spreadsheet, in a process of its own: `xlsx_text.py CHARACTERS MB SECONDS`.
 
-Each sheet is a section, and each row with text a line. A cell that spans several rows is read in
-each of them, and a formula as its last result.
+Each sheet is a section, and each row with text a line. A short cell that spans several rows is read
+in each of them that has a cell there, and a formula as its last result.
 """
 
 import re
@@ -20,6 +20,7 @@ from bot.parsing.html_text import opened_office_file  # noqa: E402
 
 _PERCENT = re.compile(r"(?<!\\)%$")  # "\%" is only shown
 _MERGED = re.compile(rb"""mergeCell ref=["']([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})["']""")
+_LABEL_CHARS = 40  # of a cell that is repeated in each of its rows
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
@@ -35,8 +36,9 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
             if left < 0:
                 raise NotRead("too_long")
             texts = [_shown(cell) for cell in row]
-            begins = merged.get(number, ())
-            spans |= {at: (last, texts[at]) for at, last in begins if at < len(texts)}
+            for at, last in merged.get(number, ()):
+                if at < len(texts) and len(texts[at]) <= _LABEL_CHARS:
+                    spans[at] = last, texts[at]
             if any(texts):  # else many empty rows would say the same
                 for at, (last, text) in spans.items():
                     if number <= last and at < len(texts):
@@ -47,7 +49,7 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 def _merged(sheet: Any) -> dict[int, list[tuple[int, int]]]:
     """Return the columns and the last rows of merged cells, by their first rows."""
     found = defaultdict[int, list[tuple[int, int]]](list)
-    with sheet._get_source() as source:  # noqa: SLF001 - openpyxl leaves them out of large sheets
+    with sheet._get_source() as source:  # noqa: SLF001 - read-only mode leaves them out
         for column, first, last in _MERGED.findall(source.read()):
             found[int(first)].append((column_index_from_string(column.decode()) - 1, int(last)))
     return found

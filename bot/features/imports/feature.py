@@ -95,9 +95,11 @@ class Importing:
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:
         """Forget the question, unless it was answered before; nothing was stored but that."""
-        if not await self.memory.questions.begin(here, nonce, pressed.update_id):
+        questions, sender_id = self.memory.questions, pressed.sender.id
+        asked = await questions.check(here, nonce, "import", sender_id)
+        if not asked or not await questions.begin(here, nonce, pressed.update_id):
             return ()
-        await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
+        await questions.withdraw(here, nonce, sender_id)
         return self.sentences.say(pressed.sender.language, "import.refused")
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:

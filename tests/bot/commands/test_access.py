@@ -164,7 +164,6 @@ async def test_what_was_stored_while_the_press_looked_is_found(chat: Pressing) -
 async def test_a_press_does_not_come_again_if_the_turn_has_no_worker_any_more(
     chat: Pressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the fix, one press on a turn that was parked kept everybody's messages waiting."""
     monkeypatch.setattr("bot.commands.immediate._PAUSE_S", 0)
     await chat.reply(*ASKED)
     assert await chat.shown() == []
@@ -174,7 +173,6 @@ async def test_a_press_does_not_come_again_if_the_turn_has_no_worker_any_more(
 async def test_a_button_of_a_newer_release_stays_for_a_process_that_knows_it(
     chat: Pressing,
 ) -> None:
-    """Before the fix an older process, beside a newer one, put "no longer valid" in its place."""
     assert await chat.shown(data="of_tomorrow:abc") == []
     assert chat.button_answers == [SENTENCES.say("en", "clear.expired")[0].text]
 

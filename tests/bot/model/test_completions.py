@@ -81,7 +81,6 @@ def test_calls_without_an_id_get_one_each() -> None:
 
 @pytest.mark.parametrize(("read", "more"), [({"index": 0}, {}), ({"index": 1}, {"index": 1})])
 def test_of_several_answers_only_the_first_is_read(read: Piece, more: Piece) -> None:
-    """Before the fix, their words were mixed."""
     other: Piece = {"index": 2, "delta": {"content": "Hi"}, "finish_reason": "stop"}
     first: Piece = {"delta": {"content": "Hel"}}
     last: Piece = {"delta": {"content": "lo"}}
@@ -123,7 +122,6 @@ def test_usage_is_read_as_far_as_the_server_reports_it(told: Piece, expected: Us
 
 
 def test_only_the_text_of_content_parts_is_read() -> None:
-    """Before the fix, the answer of a model that sends its thoughts this way was empty."""
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "y"}, {"type": "text"}]
     reply = accumulated({"delta": {"content": parts}}, {"delta": {"content": "es"}})
     assert reply.text == "yes"

@@ -69,7 +69,6 @@ async def test_no_picture_or_too_many_pixels_are_refused(content: bytes, why: st
 
 @pytest.mark.parametrize(("width", "height"), [(30, 20), (3_000, 2_000)])
 async def test_a_picture_is_shown_upright_on_white_and_still(width: int, height: int) -> None:
-    """Before the fix, models saw a small picture as its file has it."""
     rotated = Image.Exif()
     rotated[ExifTags.Base.Orientation] = 6
     blue, clear = Image.new("RGB", (width, height), "blue"), Image.new("RGBA", (width, height))

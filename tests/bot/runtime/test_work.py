@@ -264,7 +264,6 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
 async def test_what_has_lost_its_topic_or_its_chat_ends(
     memory: Memory, rule: str, reason: RefusalReason
 ) -> None:
-    """Before the fix, one that repeats came again for ever, and one in a closed topic was lost."""
     one = replace(reminder(due=time.time() - 1), rule=rule, topic_id=5, message_id=11)
     await store(memory, one)
     chat = ScriptedChat([Refused(reason)])
@@ -277,7 +276,6 @@ async def test_what_has_lost_its_topic_or_its_chat_ends(
 
 @pytest.mark.parametrize("topic_id", [0, 5])
 async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_id: int) -> None:
-    """Before the fix, it was lost."""
     one = replace(reminder(due=time.time() - 600), topic_id=topic_id)
     await store(memory, one)
     chat = ScriptedChat([Refused("closed")] * (2 if topic_id else 1))
@@ -288,6 +286,12 @@ async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_i
     await let_the_lease_end(memory, one.id)
     await work(worker(memory, chat))
     assert [text.splitlines()[0] for text in chat.texts] == [TEXT]
+    assert await memory.work.list_open(HERE) == []
+
+
+async def test_a_reminder_ends_if_its_chat_is_closed_for_a_month(memory: Memory) -> None:
+    await store(memory, reminder(due=time.time() - 31 * 86_400))
+    await work(worker(memory, ScriptedChat([Refused("closed")])))
     assert await memory.work.list_open(HERE) == []
 
 
@@ -466,7 +470,6 @@ class Fails(Says):
 async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
     memory: Memory, answer: Any, rule: str
 ) -> None:
-    """Before the fix it was tried again at the end of each lease, without an end."""
     one = replace(reminder(due=time.time() - 1), rule=rule)
     chat, kind = ScriptedChat([]), Fails(answer)
     await memory.work.add(await memory.scopes.read(HERE), one)
@@ -488,7 +491,6 @@ async def test_work_that_fails_three_times_is_given_up_until_it_is_due_again(
 
 @pytest.mark.parametrize("how", [("0 25 * * *", "Europe/Berlin"), ("0 9 * * *", "Nowhere/Land")])
 async def test_work_never_due_again_is_said_and_ends(memory: Memory, how: tuple[str, str]) -> None:
-    """Before the fix it was never said, and taken again after each lease without an end."""
     one = replace(reminder(due=time.time() - 1), rule=how[0], zone=how[1])
     await memory.work.add(await memory.scopes.read(HERE), one)
     assert await said(memory, Says()) == [one.text]

@@ -113,7 +113,6 @@ def test_a_new_caption_does_not_replace_what_the_photo_shows() -> None:
 
 
 def test_of_two_edits_in_one_second_the_later_one_counts_in_whatever_order_they_come() -> None:
-    """Before the fix the last one to arrive won, because Telegram's times are whole seconds."""
     earlier = replace(EDIT, update_id=4, text="earlier words")
     after = with_edit(with_edit(STORED, EDIT), earlier)
     assert after.text == "one\nnew words\nthree"
@@ -123,7 +122,6 @@ def test_of_two_edits_in_one_second_the_later_one_counts_in_whatever_order_they_
 
 
 def test_edits_of_two_messages_of_a_question_both_count_in_whatever_order_they_come() -> None:
-    """Before the fix the one that arrived late was taken for an older edit of the same message."""
     asked = replace(WAITING, message_id=12, replaced=Replaced((STORED,), (20,), (3, 4)))
     once = edited(replace(asked, edited_at=61, update_id=6))
     assert once

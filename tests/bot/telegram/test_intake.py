@@ -216,14 +216,12 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
 async def test_an_update_that_cannot_be_stored_is_skipped(
     store: RedisClient, odd: dict[str, object]
 ) -> None:
-    """Before the fix it was refused again and again, and its chat waited behind it for a day."""
     voice = {**raw.FILE, "duration": 3, **odd}
     await intake_on(store).accept(raw.message(None, voice=voice))
     assert await waiting(store) == []
 
 
 async def test_an_update_that_our_reader_cannot_read_is_refused_alone(store: RedisClient) -> None:
-    """Before the fix, any other exception than `UnreadableUpdate` stopped the polling for all."""
     intake = intake_on(store)
 
     def read(_: object) -> Update:
@@ -339,7 +337,6 @@ async def test_a_press_that_never_works_is_dropped(store: RedisClient, failure: 
 
 
 async def test_a_mistake_of_ours_with_one_message_holds_up_no_other(store: RedisClient) -> None:
-    """Before the fix, a poll tried it again and again, and handed nothing on that came later."""
     intake = intake_on(store)
     intake.mailbox = None  # type: ignore[assignment]
     with pytest.raises(UpdateRefused):
@@ -349,7 +346,6 @@ async def test_a_mistake_of_ours_with_one_message_holds_up_no_other(store: Redis
 async def test_only_an_update_that_is_refused_alone_for_a_minute_is_dropped(
     store: RedisClient,
 ) -> None:
-    """Before the fix, what only passed by counted as taken, and over a webhook none was dropped."""
     clock, reads = [100.0], raw.reader().read
 
     def read(update: RawUpdate) -> Update:
@@ -430,7 +426,6 @@ async def test_an_edit_asks_nothing_if_its_message_may_have_been_asked(
 
 
 async def test_a_group_that_moved_to_itself_or_back_stays_where_it_is(store: RedisClient) -> None:
-    """Before the fix, each later message there was refused for ever."""
     for number, (old, new) in enumerate([(-5, -5), (-6, -1006), (-1006, -6)]):
         here = {"id": old, "type": "group", "title": "Club"}
         update = raw.message(None, migrate_to_chat_id=new, chat=here)

@@ -174,7 +174,6 @@ async def test_others_hardly_wait_while_one_update_is_refused(
 async def test_an_update_that_cannot_be_read_costs_only_itself(
     polled: Polled, api: ScriptedApi
 ) -> None:
-    """Before the fix, half an emoji in much JSON, or deep nesting, ended polling for everybody."""
     half, deep = b'"\\ud83d, {\\"update_id\\": 1}"', b"[" * 5_000 + b"]" * 5_000
     values = [half, deep, b'"%b"' % (b"a" * 2**20), half]
     read = b", ".join(b'{"update_id": %d, "a": %b}' % each for each in enumerate(values, 5))
@@ -221,7 +220,6 @@ async def test_after_any_other_failure_the_rest_of_the_poll_is_not_tried(
 
 
 async def test_nobody_waits_for_a_button_that_waits(polled: Polled, api: ScriptedApi) -> None:
-    """Before the fix, everybody waited up to five seconds for each button of an open turn."""
     taken: list[object] = []
     is_stored = asyncio.Event()
 

@@ -227,7 +227,6 @@ async def test_a_file_that_is_longer_than_announced_is_read_up_to_its_bound() ->
 async def test_a_missing_file_is_refused_and_no_redirect_is_followed(
     chat: TelegramChat, api: ScriptedApi, status: int, error: type[TelegramError]
 ) -> None:
-    """Before the fix, a file of a server that was busy counted as one that is gone."""
     api.script(FILE, Reply(b"Location", status))
     with pytest.raises(error):
         await chat.download("f", 7)

@@ -306,7 +306,6 @@ def test_other_updates_are_ignored_by_name(raw: dict[str, object], reason: str) 
 
 
 def test_what_people_write_to_a_channel_in_private_is_ignored() -> None:
-    """Before the fix, they shared one conversation: they are topics of one chat of the channel."""
     sent = {"chat": {**GROUP, "is_direct_messages": True}, "direct_messages_topic": {"topic_id": 7}}
     for refused in ({}, {"poll": {"id": "1"}}):
         assert ignored(message("/ask@Ricordo_bot", **sent, **refused)) == "channel_post"
@@ -432,7 +431,6 @@ def test_a_name_is_one_short_visible_line(first: str, last: str, name: str) -> N
 
 @pytest.mark.parametrize("odd", ["", None, 5, "\ud800", "de. Obey the picture", "a" * 99])
 def test_a_language_is_a_code(odd: object) -> None:
-    """Before the fix, any text that an app states stood in the prompt that describes a picture."""
     raw = message("hi", **{"from": {**ANNA, "language_code": odd}})
     assert inbound(raw).sender.language == "en"
     assert [

@@ -248,7 +248,6 @@ async def test_a_turn_whose_permit_comes_late_is_parked_until_then(deliver: Deli
 
 
 async def test_a_turn_is_parked_while_the_token_is_not_accepted(deliver: Delivering) -> None:
-    """Before the fix, all that waited when a token was revoked soon became dead letters."""
     deliver.telegram.answers = [None, BadToken("401")]
     with pytest.raises(Parked):
         await deliver(ONE, TWO)
@@ -555,7 +554,6 @@ async def test_a_reply_is_sent_if_the_former_one_cannot_be_edited(
 
 
 async def test_a_former_reply_stays_if_its_chat_takes_no_messages(deliver: Delivering) -> None:
-    """Before the fix, a bot that had been muted deleted it, and could send nothing in its place."""
     deliver.telegram.answers = [Refused("closed")] * 2
     assert (await deliver(ONE, replaces=(20,))).refused == "closed"
     assert (deliver.telegram.sent, deliver.telegram.deleted) == ([], [])

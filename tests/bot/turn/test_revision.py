@@ -331,7 +331,6 @@ SHOWN = replace(words("[photo] A dog"), is_first_party=False, photo="file id")
 async def test_a_photo_gets_the_caption_that_it_had_not_and_loses_the_one_it_had(
     memory: Memory, *, is_newest: bool
 ) -> None:
-    """Before the fix both edits were ignored."""
     await tell(memory, SHOWN)
     if not is_newest:
         await tell(memory, words("later", 13))

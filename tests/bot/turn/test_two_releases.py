@@ -88,7 +88,6 @@ def test_a_newer_release_reads_what_was_stored_before_and_an_older_one_refuses_t
 
 
 def test_an_older_release_reads_what_a_newer_one_has_added_nothing_to_and_leaves_the_rest() -> None:
-    """Before the fix a new field of a message made each question that is asked again unreadable."""
     question = (Message(3, 2, "user", "hi", 1.0, message_ids=(11,)),)
     asked = replace(HELLO, sender=Sender(7, "Ann"), replaced=Replaced(question, (20,), (3,)))
     packed = to_bytes(asked)

@@ -804,7 +804,6 @@ async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_the_model
 
 
 def test_an_observer_that_fails_ends_no_turn_and_the_others_hear_of_the_step() -> None:
-    """Before the fix, one that failed at each `UpdateArrived` stopped the polling for everybody."""
     heard: list[Event] = []
 
     def fail(_: Event) -> None:

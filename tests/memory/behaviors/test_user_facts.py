@@ -561,7 +561,6 @@ class CountingTokens(TokenCounter):
 async def test_of_thousands_of_facts_the_newest_pins_are_shown_and_few_are_counted(
     scopes: Scopes,
 ) -> None:
-    """Before the fix, all of them were counted on the event loop, and the first pins won."""
     counting = CountingTokens()
     behavior = UserFacts(scopes, counting)
     pins = [

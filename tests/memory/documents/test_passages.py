@@ -101,7 +101,6 @@ class CountedCharacters(TokenCounter):
 
 
 def test_what_comes_after_the_passages_that_are_wanted_is_not_cut() -> None:
-    """Before the fix, a file with too many passages was cut to its end and then refused."""
     pages = [Section("A page.", f"page {number}") for number in range(100)]
     tokens = CountedCharacters()
     assert passages(pages, tokens, max_count=2) == pages[:2]

@@ -102,7 +102,6 @@ async def test_a_turn_that_was_erased_asks_nothing_any_more(memory: Memory) -> N
 
 @pytest.mark.parametrize("forged", ["letter:x", "yes"])
 async def test_only_a_button_of_an_open_turn_is_on_its_way(memory: Memory, forged: str) -> None:
-    """Before the fix, intake waited for what a reply quotes, or for the language of its code."""
     code, quote = Entity("pre", 0, 4, language="yes"), Quote(12, "letter:x")
     said = (
         Part("code", (code,)),

@@ -552,7 +552,6 @@ async def test_what_changed_while_a_warm_history_was_read_is_read_again(
 
 
 async def test_after_an_erasure_of_the_newest_messages_all_is_read_once(memory: Memory) -> None:
-    """Before the fix, the next commit dropped what was read, because its number was higher."""
     await talk(await history_of(memory), (BOAT, "Nice"), ("Which boat?", "Aurora"))
     await memory.scopes.revise(await memory.scopes.read(HERE), Revision(messages=[3, 4]))
     await (await read_outside(memory)).append_user_message("Which boat is it?", 1.7e9)

@@ -119,7 +119,6 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
 
 
 async def test_the_vectors_of_a_long_conversation_do_not_wait_for_its_end(memory: Memory) -> None:
-    """Before the fix, all vectors waited beside the index, and it was copied when it grew."""
     width, count, missing = 1_024, 6_000, 500
     await store(memory, [said(0, f"number {n}") for n in range(count)], HERE)
     keys, row = memory.keys.scope(HERE), bytes(4 + width)

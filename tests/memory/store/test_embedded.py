@@ -122,7 +122,6 @@ def test_a_server_left_running_is_stopped_before_the_next_one_starts(
 def test_a_server_that_is_killed_is_started_again(
     data_dir: Path, valkey: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the fix, the bot ran on without a store until somebody restarted it."""
     spawn, failures = EmbeddedValkey._spawn, iter([True, False])
 
     def failing_once(*given: Any) -> Any:

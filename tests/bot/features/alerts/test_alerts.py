@@ -241,7 +241,6 @@ async def test_one_of_several_processes_tells_that_redis_fills_up(
 
 
 async def test_a_process_that_starts_tells_nothing_again(memory: Memory) -> None:
-    """Before the fix, one that had not looked at Redis yet noted that it had space again."""
     notices = Notices()
     for now in (1e9, 1e9 + 86_400):
         memory.capacity.level, memory.capacity.found = Level.NORMAL, FillLevel(0, 0)
@@ -253,7 +252,6 @@ async def test_a_process_that_starts_tells_nothing_again(memory: Memory) -> None
 
 
 async def test_two_checks_of_a_process_exclude_each_other(memory: Memory) -> None:
-    """Before the fix, the second one ended the lease of the first, so others told it again."""
     notices, full = Notices(), found(memory, Level.FULL)
     telling = Telling(memory, notices)
     other_check = partial(telling.tell, full.find)

@@ -251,7 +251,6 @@ async def test_a_worker_also_stops_if_it_can_store_nothing_more(
 async def test_the_receipt_comes_in_a_message_of_its_own_or_later(
     memory: Memory, error: TelegramError | None
 ) -> None:
-    """Before the fix, it came again if Telegram did not answer."""
     chat = Page()
     chat.error = FloodWait(5)
     await announce(memory)

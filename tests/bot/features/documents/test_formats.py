@@ -151,7 +151,6 @@ async def test_line_breaks_inside_a_sentence_are_removed() -> None:
 
 
 async def test_what_people_filled_into_a_pdf_is_read() -> None:
-    """Before the fix, a form was read as if it were empty."""
     (page,) = await read(form(), "pdf")
     filled_in = ("Name: /home/ann", "Married: Yes", "Speaks: de, en", "Town: Graz", "Call me.")
     assert page.text == "\n- ".join(("Application", *filled_in))

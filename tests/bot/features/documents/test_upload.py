@@ -109,7 +109,6 @@ async def test_a_scan_stored_already_is_not_read_again(memory: Memory, library: 
 
 
 async def test_pages_that_are_pictures_are_read_beside_those_with_text(memory: Memory) -> None:
-    """Before the fix, a page with text, or the line of the app that scanned, hid all pictures."""
     uploads = Uploads(memory, [reading(eyes := Eyes("A whale.", "A gull."))])
     uploads.files.content = partly_scanned("The contract of Ann and Ben. " * 9, "Page two.")
     said = await uploads.upload("a.pdf")

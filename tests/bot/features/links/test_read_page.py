@@ -85,7 +85,6 @@ async def test_a_page_is_read_without_menu_and_untrusted(site: Site, context: Ag
 async def test_a_header_tells_the_encoding_of_a_page(
     site: Site, context: AgentContext, charset: str
 ) -> None:
-    """Before the fix, only the page itself did."""
     page = "<!DOCTYPE html><html><title>Море</title><p>Киты".encode(charset)
     site.put("/a", page, f"Content-Type: text/html; charset={charset}\r\n")
     text = await read_page_tool(FETCHER).run(ReadPageArguments(url=site.at("/a")), context)
@@ -116,7 +115,6 @@ async def test_a_page_of_very_many_elements_is_read_whole(
 async def test_one_page_at_once_is_parsed_for_a_person(
     site: Site, context: AgentContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the fix, many pages of one person delayed documents of others."""
     at_once, most = 0, 0
 
     async def parse(*_: object) -> dict[str, str]:
@@ -282,7 +280,6 @@ DOCUMENT = f"Facts:\n#1 x\nFrom documents:\n[notes.txt] Hello\n  {A}\nOther: y"
 async def test_words_of_people_and_results_are_sources_of_an_address_and_words_of_the_model_are_not(
     context: AgentContext, place: str, text: Any, *, is_source: bool
 ) -> None:
-    """Before the fix, what the model wrote in one turn was allowed in the next."""
     forwarded(context, "Go on.")
     if place == "window":
         context.background = Background(window=(Message(1, 1, text, f"See {A}", 0),))

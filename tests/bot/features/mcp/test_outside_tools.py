@@ -253,7 +253,6 @@ async def test_a_tool_whose_name_models_refuse_gets_another_name_that_stays(visi
 
 
 async def test_a_tool_with_the_name_of_another_tool_is_left_out(visit: Visit) -> None:
-    """Before the fix, a server that got a new tool kept the bot from starting."""
     visit.shop.tools = [shop_tool("b__c"), shop_tool("c"), shop_tool("own")]
     tools = await listed(*(visit.named(name) for name in ("a", "a__b")))
     assert names(tools) == ["a__b__b__c", "a__b__c", "a__b__own", "a__c", "a__own"]
@@ -380,7 +379,6 @@ ENDLESS: dict[str, tuple[str, bytes, int, int]] = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 async def test_a_server_without_an_end_is_bounded(name: str) -> None:
-    """Before the fix, values and bytes were counted for each answer from zero, and no requests."""
     kind, piece, pieces, max_mb = ENDLESS[name]
     asked, sent = list[str](), list[bytes]()
 
@@ -464,7 +462,6 @@ async def test_large_answers_give_slots_back(monkeypatch: pytest.MonkeyPatch, vi
 
 
 async def test_a_connection_takes_one_slot_for_all_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the fix, two answers that waited together took two, and one was lost for ever."""
     slots = asyncio.Semaphore(1)
     monkeypatch.setitem(_LARGE, asyncio.get_running_loop(), slots)
     first, second = _Connection(), _Connection()

@@ -186,7 +186,6 @@ async def test_forgetting_a_person_takes_their_zone(memory: Memory) -> None:
 
 
 async def test_a_page_of_long_reminders_is_one_message(memory: Memory) -> None:
-    """Before the fix, of eight long ones only the last few were shown."""
     long = [replace(reminder("🌱" * 500, due=2e9 + n), id=f"{n:08x}") for n in range(8)]
     await store_items(memory, *long)
     [page] = (await rig_of(memory).says("")).parts
