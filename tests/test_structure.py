@@ -19,11 +19,11 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
     "product_lines": 49_971,
-    "core_lines": 32_819,
-    "files": 273,
-    "wiring_lines": 960,
+    "core_lines": 32_757,
+    "files": 272,
+    "wiring_lines": 954,
     "wiring_files": 6,
-    "test_lines": 71_823,
+    "test_lines": 71_802,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 32, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,
