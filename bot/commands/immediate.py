@@ -47,7 +47,7 @@ _NOT_YOURS = "not_yours"
 _SEEN, _SEEN_S = "👀", 1.0
 
 _MAX_WAITING = 200
-_MAX_WAIT_S = 300.0
+_MAX_WAIT_S, _LOOK_EVERY_S = 300.0, 30.0
 
 Edit = Callable[[int, int, Part], Awaitable[None]]
 """Replaces a message of ours by chat and message id; raises `TelegramError`."""
@@ -154,10 +154,13 @@ class LateEdits:
 
     async def _edit_later(self, key: _MessageKey, part: Part, wait_s: float, since: bytes) -> None:
         try:
-            await self._pause(wait_s)
-            noted = await self._store.client.call("XRANGE", self._store.keys.erased, since, "+")
-            if not any(b"%d" % key[0] in fields[b"c"].split(b":") for _, fields in noted):
-                await self._edit(*key, part)
+            while wait_s > 0:  # in steps, because what was erased is noted for a minute only
+                await self._pause(min(wait_s, _LOOK_EVERY_S))
+                wait_s -= _LOOK_EVERY_S
+                noted = await self._store.client.call("XRANGE", self._store.keys.erased, since, "+")
+                if any(b"%d" % key[0] in fields[b"c"].split(b":") for _, fields in noted):
+                    return
+            await self._edit(*key, part)
         except (StoreError, TelegramError) as error:
             log.warning("late edit dropped", reason=type(error).__name__)
 

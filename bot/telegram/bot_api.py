@@ -24,7 +24,7 @@ from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of
 from memory.behaviors.tool_output import OutgoingFile
 
 CALL_S, CONNECT_S = 15.0, 5.0
-_POOL_SIZE, _TOO_MANY = 64, httpx2.codes.TOO_MANY_REQUESTS
+_POOL_SIZE = 64
 _POLL_SLACK_S = 10.0  # added to the time for which Telegram itself holds a poll open
 _MAX_ANSWER_BYTES, _MAX_UPDATES_BYTES = 4 * 2**20, 64 * 2**20
 """A hundred updates have at most some 40 MB. If we refused them, no update would come any more."""
@@ -149,7 +149,7 @@ class TelegramClient:
             url = f"{self._files}/{file.get('file_path')}"
             async with self._http.stream("GET", url) as response:
                 if response.status_code != httpx2.codes.OK:
-                    is_busy = response.is_server_error or response.status_code == _TOO_MANY
+                    is_busy = response.is_server_error or response.status_code == 429
                     raise OutcomeUnknown("no file now") if is_busy else Refused("other")
                 content = await read_within(response.aiter_bytes(), max_bytes)
             if content is None:

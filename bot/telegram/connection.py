@@ -208,8 +208,7 @@ async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> No
 class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
-    While intake is closed to messages, commands and button presses of the same poll (at most 100
-    updates) are still handed on.
+    While intake is closed to messages, commands and button presses of a poll are still handed on.
     """
 
     client: TelegramClient

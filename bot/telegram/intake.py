@@ -52,7 +52,7 @@ _MAX_CONCURRENT = 200
 """Updates that one process accepts at once. Over a webhook Telegram sends at most 100 at once."""
 _CHECK_EVERY_S = 1.0
 _REFUSED_S, _MAX_REFUSED = 60.0, 1_000  # how long an update may be refused alone; how many are
-_ASKED_S = 15 * 60  # how much later an edit may add our name to a message of a group
+_MAX_EDIT_AGE_S = 15 * 60  # so much later an edit may add our name to a message of a group
 MAX_PENDING = 10_000
 """Conversations that may wait or be in work; a process of 32 slots needs 12 minutes for them."""
 
@@ -225,14 +225,14 @@ class Intake:
         is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
-        brings, asked = message.is_group and message.kind in WITH_WORDS, None
-        is_soon = is_edit and message.edited_at - message.sent_at <= _ASKED_S
+        keeps_id, as_new = message.is_group and message.kind in WITH_WORDS, None
+        is_soon = is_edit and message.edited_at - message.sent_at <= _MAX_EDIT_AGE_S
         question = replace(message, kind="text")
         if message.is_group and is_soon and not (message.album or question.is_immediate):
-            brings, asked = True, replace(entry, is_alone=False, body=to_bytes(question))
-        known = f"{message.chat_id}:{message.message_id}" if brings else ""
+            keeps_id, as_new = True, replace(entry, is_alone=False, body=to_bytes(question))
+        named = f"{message.chat_id}:{message.message_id}" if keeps_id else ""
         try:
-            outcome = await self.mailbox.put(conversation, entry, known, asked)
+            outcome = await self.mailbox.put(conversation, entry, named, as_new)
             self._stored_at = self.now()
         except MailboxFull:
             log.warning("mailbox full", conversation=tag, sender=entry.sender_id)

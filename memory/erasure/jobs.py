@@ -164,8 +164,7 @@ class Jobs:
                     "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
                     "newest": (newest or b"").decode(),
                 }
-                person = [keys.person(job.target)]
-                await store.scripts["drop_unless_newer"](person, request, stored)
+                await store.scripts["drop_unless_newer"]([keys.person(job.target)], request, stored)
             yield conversation, receipt
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Scope, bytes]]:

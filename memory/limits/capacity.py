@@ -112,7 +112,7 @@ class CapacityMonitor:
     async def check(self) -> None:
         """Read how full Redis is, free or allocate the ballast, and note the level.
 
-        Does nothing if the limit of Redis is unknown. Raise `StoreError`.
+        If the limit of Redis is unknown, the level is normal. Raise `StoreError`.
         """
         found = await self.fill_level()
         if not self.samples or time() - self.samples[-1][0] >= _SAMPLE_EVERY_S:
@@ -130,6 +130,6 @@ class CapacityMonitor:
             elif found.share > _FULL_SOON_ABOVE:
                 level = Level.FULL_SOON
         if level is not self.level:
-            names = level.name.lower(), self.level.name.lower()
-            log.warning("capacity changed", capacity=names[0], was=names[1])
+            was = self.level.name.lower()
+            log.warning("capacity changed", capacity=level.name.lower(), was=was)
         self.found, self.level = found, level

@@ -83,12 +83,12 @@ class Mailbox:
         self._indexed: set[tuple[Scope, int, int]] = set()
 
     async def put(
-        self, conversation: Scope, entry: Entry, message: str = "", asked: Entry | None = None
+        self, conversation: Scope, entry: Entry, message: str = "", as_new: Entry | None = None
     ) -> Outcome:
         """Store an update once and wake its conversation up.
 
-        `message` is the message that it brings or edits, if that counts. `asked` is stored in place
-        of an edit of a message that no update has brought: the edit made it address us.
+        `message` names the message that it brings or edits, if its id is to be kept. `as_new` is
+        stored in place of an edit whose message was not stored: the edit made it address us.
 
         The indexes of conversations and of the sender are written before the script `intake` runs,
         so that a `/forget` finds all that is stored. README says more (First contact). Raise
@@ -103,7 +103,7 @@ class Mailbox:
         index = store.indexing(conversation)
         limits = {"max_updates": MAX_UPDATES, "seen_ms": SEEN_MS}
         request: dict[str, object] = {"ttl_s": store.ttl_s, "message": message, **limits}
-        members = [each.to_member() for each in (entry, asked) if each]
+        members = [each.to_member() for each in (entry, as_new) if each]
         while True:
             indexes = [index] if today in self._indexed else [index, spoke]
             intake = store.call("intake", conversation, request, *members)
@@ -122,7 +122,7 @@ class Mailbox:
         outcome = answer["outcome"]
         if outcome == "moved":
             self._moved[conversation] = Scope(answer["storage"])
-            return await self.put(conversation, entry, message, asked)
+            return await self.put(conversation, entry, message, as_new)
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas and outcome != "dropped":

@@ -76,9 +76,8 @@ class Scopes:
         Reads what was noted since the last call, and sets the events in `noted`. After an erasure,
         also of another process, the embedded server rewrites its file. Raise `StoreError`.
         """
-        stream, store = self.store.keys.erased, self.store
-        page = ("+", "COUNT", _PAGE)
-        while noted := await store.client.call("XRANGE", stream, self._erased_until, *page):
+        call, stream = self.store.client.call, self.store.keys.erased
+        while noted := await call("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE):
             for _, fields in noted:
                 scope = Scope(fields[b"c"].decode())
                 if ":" not in scope.tag:
@@ -86,7 +85,7 @@ class Scopes:
                 else:
                     self.drop_outdated(scope, *orjson.loads(fields.get(b"only", b"[0]")))
                     self.question_vectors.forget()
-                    store.erased.set()
+                    self.store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
 
     def drop_outdated(self, scope: Scope, erasure: int, *erased: int) -> None:

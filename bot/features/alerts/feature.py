@@ -23,7 +23,7 @@ from memory.memory import Memory
 from memory.store.store import Scripts
 
 _LUA = Path(__file__).parent / "lua"
-_AGAIN_S = 86_400
+_AGAIN_S = 86_400  # how long operators do not hear again that Redis has reached the same level
 _LEVELS = {Level.FULL_SOON: "filling", Level.FULL: "full"}
 _MODELS_EVERY_S = 15.0
 _TELLING_MS = 60_000
@@ -39,14 +39,9 @@ def feature(services: Services) -> Feature:
     capacity = CapacityNews(memory)
     budget = BudgetNews(memory, services.budget)
     models = ModelWatch(memory, telling, services.models.conditions)
-    return Feature(
-        name="alerts",
-        tasks=[
-            lambda: repeat(partial(telling.tell, capacity.find), "capacity alerts", 5.0),
-            lambda: repeat(partial(telling.tell, budget.find), "budget", 5.0),
-            models.run,
-        ],
-    )
+    tell_capacity = partial(repeat, partial(telling.tell, capacity.find), "capacity alerts", 5.0)
+    tell_budget = partial(repeat, partial(telling.tell, budget.find), "budget", 5.0)
+    return Feature(name="alerts", tasks=[tell_capacity, tell_budget, models.run])
 
 
 def fails_in_s(condition: ModelCondition) -> float:

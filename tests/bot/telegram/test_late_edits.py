@@ -83,11 +83,13 @@ async def test_what_was_erased_in_the_chat_meanwhile_is_not_shown(
         await memory.store.tell_erased(first)
         await chat.edit(*what)
 
-    async def erase(_: float) -> None:
+    async def erase(seconds: float) -> None:
         await memory.store.tell_erased(later)
+        if seconds > 60:
+            await memory.client.call("DEL", memory.keys.erased)  # it has expired
 
     await memory.store.tell_erased(HERE)
-    api.script(ban(17))
+    api.script(ban(200))
     edits = LateEdits(edit, memory.store, erase)
     await edits.edit(HERE.chat_id, MESSAGE, Part("done"))
     await ended(edits)
