@@ -137,7 +137,7 @@ CALLERS = (model_call, chat_call, telegram_call, tool_call)
 async def test_others_go_on_whatever_a_server_sends(
     calling: Callable[[str], AbstractAsyncContextManager[Call]], name: str
 ) -> None:
-    """Before the fix, 64 kB of early answers or of an error held the loop for up to 0.8 s."""
+    """Read in one step, 64 kB of early answers or of an error hold the loop for up to 0.8 s."""
     head, flood = FLOODS[name]
     async with Site() as site, calling(site.at("", "127.0.0.1")) as call:
         site.answers[ANY] = Prepared(head, lambda: [flood])

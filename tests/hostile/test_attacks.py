@@ -17,7 +17,7 @@ _PAUSE_S = 0.5
 """Between two questions during an attack; without it, most of the work would be answers."""
 MAX_S = 0.5  # how much the loop may do for an attack while another person waits for an answer
 MAX_BLOCKED_MS = 400
-"""How long one step of the loop may take; before the fixes each attack took seconds."""
+"""How long one step of the loop may take."""
 
 
 @pytest.mark.trial

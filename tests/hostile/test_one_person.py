@@ -22,10 +22,7 @@ def forum_of(rig: Rig, person: Person, topics: int) -> tuple[Chat, list[Topic]]:
 
 @pytest.mark.parametrize("how", ["in person", CHANNELS, "by commands"])
 async def test_slow_answers_to_one_person_leave_slots_for_others(how: str, rig: Rig) -> None:
-    """Before the fixes, one person with as many topics as there are slots kept everybody waiting.
-
-    A command may ask a model for the zone of a place.
-    """
+    """A command may ask a model for the zone of a place."""
     await rig.start(slots=12)
     most = MAX_TURNS_PER_PERSON * (2 if how == CHANNELS else 1)
     mallory, _ = rig.person(1666, "Mallory")
@@ -46,7 +43,6 @@ async def test_slow_answers_to_one_person_leave_slots_for_others(how: str, rig: 
 
 @pytest.mark.parametrize(("people", "slots"), [(1, 2), (4, 3)], ids=["of one", "of many"])
 async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: int) -> None:
-    """Before the fix, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""
     await rig.start(slots=slots)
     senders = [rig.person(2000 + number, f"Person {number}")[0] for number in range(people)]
     ben, bens = rig.ben()
@@ -64,10 +60,9 @@ async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: i
 
 @pytest.mark.trial
 async def test_a_flood_of_one_member_leaves_messages_for_other_topics_of_a_group(rig: Rig) -> None:
-    """Before the fix, 24 commands in four topics kept another member waiting for 80 s.
+    """Telegram takes 20 messages a minute in a group, for all its topics.
 
-    Telegram takes 20 messages a minute in a group, for all its topics. Only the first commands and
-    one notice use these messages up, whenever they are sent.
+    Only the first commands and one notice use these messages up, whenever they are sent.
     """
     await rig.start(sends_per_second=30)
     (ben, _), (mallory, _) = rig.ben(), rig.person(1666, "Mallory")

@@ -84,7 +84,6 @@ async def test_a_tool_returns_text_with_files(context: AgentContext) -> None:
 async def test_files_of_all_answers_take_a_share_of_the_memory_until_they_are_sent(
     monkeypatch: pytest.MonkeyPatch, context: AgentContext
 ) -> None:
-    """Before the fix, 32 people who got pictures of a tool at once took 512 MB."""
     monkeypatch.setattr("bot.agent.tool_files.memory_mb", lambda: 64)
     other, large = replace(context, files=[]), OutgoingFile("a.pdf", b"%PDF-" + bytes(3 * 2**20))
     assert "is sent" in (await attach([large], other))[0]

@@ -187,7 +187,7 @@ async def test_a_cancelled_run_ends_its_tools(run: Run) -> None:
 async def test_a_tool_runs_at_most_as_often_as_its_limit_allows(run: Run) -> None:
     """Three calls are allowed: two in the first step, and one of the two in the second.
 
-    Before the fix, each step checked the arguments of all steps before it again.
+    A later step does not check the arguments of the steps before it again.
     """
     ran, checked = list[str](), list[object]()
 

@@ -49,7 +49,7 @@ async def test_a_server_may_need_no_key_and_a_newline_after_a_key_is_ignored(
 async def test_a_request_is_let_go_without_the_garbage_collector(
     server: ModelApiServer, file: tuple[str, bytes, str] | None
 ) -> None:
-    """Before the fix, ten sounds of 20 MB took 200 MB: the SDK's answers refer to themselves."""
+    """The SDK's answers refer to themselves, and may hold a sound of 20 MB each."""
     async with open_client(server.base_url, None, timeout_s=60) as client:
         gc.collect()
         gc.disable()
@@ -79,7 +79,7 @@ class ReadsRequests(httpx2.AsyncBaseTransport):
 
 
 async def test_a_file_is_sent_in_pieces_and_whole_again_after_a_failure() -> None:
-    """Before the fix, TLS encrypted a sound of 20 MB in one step of the event loop."""
+    """TLS encrypts a piece in one step of the event loop."""
     sound, transport = bytes(2**20), ReadsRequests()
     async with httpx2.AsyncClient(transport=transport) as http:
         client = ModelClient(http, "http://test/v1", None, 60)

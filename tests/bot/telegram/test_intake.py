@@ -160,7 +160,7 @@ async def test_pictures_of_our_album_belong_to_it(store: RedisClient, mentions_a
 async def test_pictures_of_a_process_that_stops_find_a_mention_that_another_one_takes(
     store: RedisClient,
 ) -> None:
-    """So does one that goes on. Before the fix, each deploy lost the pictures that waited."""
+    """So do those of a process that goes on."""
     intake = intake_on(store)
     await intake.accept(album_photo(1))
     stopping = asyncio.create_task(intake.stop())
@@ -391,7 +391,7 @@ async def known_for_long(store: RedisClient) -> None:
 async def test_an_edit_may_address_us_and_one_message_is_asked_once_in_whatever_order_it_comes(
     store: RedisClient, first: str
 ) -> None:
-    """Each update may be delivered twice. Before the fix, such an edit was not answered."""
+    """Each update may be delivered twice."""
     edits = version(2, "@Ricordo_bot Who was it?", 60), version(3, "@Ricordo_bot And now?", 61)
     for order in set(permutations([0, 0, 1, 1, 2, 2])):
         await store.call("FLUSHALL")

@@ -156,7 +156,6 @@ async def test_commands_after_a_refusal_are_accepted_once(polled: Polled, api: S
 async def test_others_hardly_wait_while_one_update_is_refused(
     polled: Polled, api: ScriptedApi
 ) -> None:
-    """Before the fix, they waited for up to 30 s each time."""
     pauses, refusals, taken = Pauses(), [UpdateRefused()] * 12, list[object]()
 
     async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:

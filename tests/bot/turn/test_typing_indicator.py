@@ -70,5 +70,5 @@ def test_a_download_that_fails_on_its_way_is_tried_once_more() -> None:
     assert VirtualLoop.play(fetch(FloodWait(30))) == b"file"
     with pytest.raises(Unreachable):
         VirtualLoop.play(fetch(Unreachable(), Unreachable()))
-    with pytest.raises(FloodWait):  # before the fix, its turn and its chat waited for a day
+    with pytest.raises(FloodWait):
         VirtualLoop.play(fetch(FloodWait(86_400)))

@@ -578,7 +578,6 @@ async def test_of_thousands_of_facts_the_newest_pins_are_shown_and_few_are_count
 
 
 async def test_other_turns_go_on_while_thousands_of_records_are_indexed(scopes: Scopes) -> None:
-    """Before the fix, 4,000 passages held the event loop for half a second."""
     await load_index()
     facts = known(*(fact(f"Likes dish {number}.") for number in range(2_000)))
     search, turns = asyncio.create_task(scopes.search(Fact, facts, "dish 77", 3)), 0

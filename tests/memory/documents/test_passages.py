@@ -111,7 +111,7 @@ def test_what_comes_after_the_passages_that_are_wanted_is_not_cut() -> None:
     "run", [*"a.\n\u0301。", "👩\u200d", '.")', "x\n", "a.\n", "# \n", "\U00012345\U00012311"]
 )
 def test_each_character_is_counted_few_times(run: str) -> None:
-    """Before the fix, those of short lines were counted 56 times: a file took up to a minute."""
+    """If those of short lines are counted 56 times, a file takes up to a minute."""
     tokens, text = CountedCharacters(), run * (24_000 // len(run))
     assert without_blanks("".join(cut(tokens, text, 220))) == without_blanks(text)
     assert tokens.chars < 20 * len(text)

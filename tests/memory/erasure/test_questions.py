@@ -31,7 +31,7 @@ async def test_what_is_agreed_to_begins_for_one_press_and_only_once(memory: Memo
 
 @pytest.mark.parametrize("mark", ["run", "said"])
 async def test_a_press_cannot_name_what_stands_beside_a_question(memory: Memory, mark: str) -> None:
-    """A client knows the nonce. Before the fix, one mark was an error and the other one a yes."""
+    """A client knows the nonce."""
     nonce = await memory.questions.ask(HERE, "tool", ANN, ABOUT)
     await memory.questions.begin(HERE, nonce, 50)
     await memory.forgetting.erase_messages(HERE, {1}, nonce)

@@ -75,7 +75,7 @@ def often_changed(times: int) -> ScopeMemory:
 
 
 def test_a_fact_may_have_replaced_thousands() -> None:
-    """Before the fix, the 990th change of a fact made it impossible to show or delete it."""
+    """Python would end a recursion after a thousand of them."""
     facts = often_changed(3_000)
     newest = facts.facts[-1]
     assert [each.id for each in facts_behind(facts, newest)] == [*range(3_000, 0, -1)]

@@ -40,7 +40,7 @@ def made_up_words(count: int) -> Iterator[Message]:
 
 
 def test_texts_of_made_up_words_take_a_bounded_part_of_the_memory() -> None:
-    """Before the fix, 300 messages of 4,096 random ideographs took 350 MB."""
+    """An index of 300 messages of 4,096 random ideographs takes 350 MB."""
     stream = MessageStream()
     stream.max_bytes = 6 * MAX_BYTES
     messages = [*made_up_words(80), said(81, "The boat lies in Oulu")]
@@ -103,7 +103,7 @@ class Queue(asyncio.Lock):
 
 
 async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -> None:
-    """Before the fix, six of 10,000 long messages of made-up words took 500 MB at once."""
+    """Six of 10,000 long messages of made-up words take 500 MB at once."""
     long, turn = [Scope.of_chat(8), Scope.of_chat(9)], Queue()
     for scope in (HERE, *long):
         texts = (f"number {n} " + "of a boat " * 1_500 for n in range(2 if scope == HERE else 410))

@@ -219,7 +219,7 @@ async def test_a_cell_over_several_rows_is_read_in_each_of_them() -> None:
 
 
 async def test_a_spreadsheet_may_lack_its_styles_and_its_links() -> None:
-    """Not every program writes them; before the fix, such a file was damaged."""
+    """Not every program writes them."""
     with zipfile.ZipFile(io.BytesIO(sheets())) as whole:
         parts = {name: whole.read(name) for name in whole.namelist()}
     del parts["xl/styles.xml"], parts["_rels/.rels"]

@@ -285,7 +285,7 @@ async def test_what_an_export_holds_twice_is_stored_once(importer: Importer) -> 
     own = {"exported_at": "2025-03-01T10:00:00+00:00", "messages": [], "facts": [fact, later]}
     await importer.bring(own)
     twice = chatgpt(LISBON) + chatgpt(LISBON, BREAD)
-    # Before the fix, it said that Lisbon was already in its memory.
+    # The talk about Lisbon is twice in the file, but not yet in the memory.
     assert "already in my memory" not in (await importer.send(twice))[0].text.lower()
     await importer.bring(twice)
     assert len(await importer.texts()) == 3

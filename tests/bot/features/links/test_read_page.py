@@ -214,7 +214,7 @@ async def test_a_found_address_may_be_read(context: AgentContext, text: str, url
 
 
 async def test_a_part_of_an_address_is_no_address(context: AgentContext) -> None:
-    """Before the fix, each length of one long address was a code: one of 1,900 things."""
+    """Else each length of one long address would be a code: one of 1,900 things."""
     book = "http://127.0.0.1:9/" + "a.)(:;!'*_b" * 100
     forwarded(context, f"Look: {book} and http://127.0.0.1:9/?u=http://127.0.0.1:8/")
     parts = [book[:length] for length in range(20, len(book))]
@@ -224,13 +224,12 @@ async def test_a_part_of_an_address_is_no_address(context: AgentContext) -> None
 
 
 def test_an_address_with_many_marks_takes_linear_time() -> None:
-    """Before the fix, a page of 40,000 brackets held the loop for a second."""
     long, short = (f"{A}{')' * chars}" for chars in (40_000, 2_500))
     assert ratio(lambda: _addresses(long), lambda: _addresses(short), QUADRATIC) < QUADRATIC
 
 
 async def test_a_list_of_addresses_is_no_code(context: AgentContext) -> None:
-    """Before the fix, one page of each site of the list was read: 40 bits with four sites."""
+    """The choice of one page of each of four sites could carry 40 bits."""
     urls = [f"http://{host}.test/{number}" for number, host in enumerate(("evil", "bad", "ugly"))]
     found(context, "\n".join(urls))
     forwarded(context, "\n".join(urls))
@@ -342,7 +341,7 @@ async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site)
 
 
 async def test_a_silent_name_server_delays_only_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the fix, 16 such pages stopped new connections to Telegram for 80 seconds."""
+    """The threads that look names up for new connections to Telegram must stay free."""
     looked_up, answered = threading.Event(), threading.Event()
 
     def silent(*_: object, **__: object) -> None:

@@ -188,7 +188,7 @@ async def test_a_command_serves_tools_as_well(visit: Visit) -> None:
     tools = await listed(McpServer("local", command=COMMAND, env=env), timeout_s=60)
     assert names(tools) == ["local__order", "local__picture", "local__price"]
     assert await visit.output(tools, "local__price") == "Opened."
-    # Before the fix, the last one was waited for until it ended, and a daemon of it even longer.
+    # Nobody waits until the last one ends, or a daemon that it has started.
     endless = (
         "import os, time; os.fork() or os.setsid(); print('a' * 30_000_000); time.sleep(3_600)"
     )

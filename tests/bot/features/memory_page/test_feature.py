@@ -288,7 +288,6 @@ def test_a_text_of_one_name_is_read_at_its_beginning(monkeypatch: pytest.MonkeyP
 async def test_other_turns_go_on_while_thousands_of_facts_are_listed_or_exported(
     commands: CommandSet, memory: Memory, how: str
 ) -> None:
-    """Before the fix, a page of 10,000 facts held the event loop for half a second."""
     await learn(memory, *(fact(f"likes dish {number}") for number in range(2_000)))
     works: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
         "listed": lambda: shown(commands),

@@ -120,10 +120,7 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
 
 
 async def test_a_command_and_what_only_has_to_be_sent_need_another_permit_of_their_person() -> None:
-    """Such a turn may wait 20 s until its chat takes a message, and one person has many chats.
-
-    Before the fix, 240 commands in 12 groups kept another person waiting for 35 s.
-    """
+    """Such a turn may wait 20 s until its chat takes a message, and one person has many chats."""
     permits, words = Permits(1, no_wake), raw.inbound(raw.message("hi"))
     assert permits.take(turn(1, 1, words))
     stored, other = turn(2, 1, words), turn(3, 1, words)
@@ -167,7 +164,7 @@ def sound(nbytes: int) -> IncomingMessage:
 async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     memory: Memory,
 ) -> None:
-    """Before the fix, twenty sounds of 20 MB were in memory at once."""
+    """Without permits, as many sounds of 20 MB would be in memory as there are turns."""
     permits, steps = Permits(4, no_wake), list[str]()
     opened = turn(1, 1, sound(SHORT_SOUND_BYTES + 1))
     request = unpack(opened, TOKENS)
