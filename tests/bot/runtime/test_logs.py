@@ -36,11 +36,11 @@ def configure(
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    structlog.reset_defaults()
+    structlog.configure(**configured)
 
 
 def own(event: str, **values: object) -> None:
