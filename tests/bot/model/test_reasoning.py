@@ -98,6 +98,7 @@ async def test_the_beginning_of_an_answer_is_better_than_none_and_reasoning_is_n
     assert [report.usage.reasoning_tokens > 0 for report in reports] == [True] * 2
 
 
+@pytest.mark.parametrize("client", ["chat"], indirect=True)
 @pytest.mark.parametrize("limit_s", [2, 10])
 async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_long(
     client: ModelClient, server: ModelApiServer, script: Scripted, limit_s: float

@@ -14,7 +14,7 @@ def pdf(*pages: str) -> bytes:
 
 def bomb(nbytes: int) -> bytes:
     """Return a PDF whose page decompresses, in two layers, to `nbytes` bytes."""
-    layers = zlib.compress(zlib.compress(b" " * nbytes, 9), 9)
+    layers = zlib.compress(zlib.compress(b" " * nbytes, 1), 9)
     return _written([layers], "/Filter [/FlateDecode /FlateDecode]")
 
 

@@ -122,13 +122,15 @@ process.run_loop(process.run_until_signal(hangs))
 def forked(serve: str) -> Iterator["subprocess.Popen[str]"]:
     """Start a process that forks two; each says its number and id, then does as `serve` says."""
     code = f"""
-import os, signal, sys
+import asyncio, os, signal, sys
 from bot.runtime import process
 
 def serve(number):
     os.write(1, b"forked %d %d\\n" % (number, os.getpid()))
     {serve}
 
+process.load_sdk = lambda: asyncio.sleep(0)
+process.index_class = process.encoding = int  # nothing is shared here that takes a second to load
 process._REPLACE_AFTER_S = 0
 sys.exit(process.run_forked(2, serve))
 """

@@ -40,12 +40,11 @@ class Door:
 
     def __init__(self, token: str = TOKEN, bot_token: str = BOT_TOKEN) -> None:
         self.clock = SimulatedClock()
-        self.sign_in = SignIn(token, bot_token, self.store, self.clock)
+        page = Page(SignIn(token, bot_token, self.store, self.clock))
+        self.app = Router([Route(PATH, page.answer, methods=["GET", "POST"])])
 
     def caller(self, host: str = "203.0.113.9", base_url: str = OWN) -> httpx2.AsyncClient:
-        page = Page(self.sign_in)
-        app = Router([Route(PATH, page.answer, methods=["GET", "POST"])])
-        transport = httpx2.ASGITransport(app, client=(host, 5))
+        transport = httpx2.ASGITransport(self.app, client=(host, 5))
         return httpx2.AsyncClient(transport=transport, base_url=base_url)
 
     async def get(self, bearer: str = "", host: str = "203.0.113.9", cookie: str = "") -> int:
@@ -120,7 +119,7 @@ async def test_a_form_of_another_site_is_refused_even_with_the_token(origin: str
 
 
 async def test_after_ten_wrong_tokens_a_caller_waits_five_minutes() -> None:
-    """The log has a line for each of the ten; before the fix, it had one for each request."""
+    """The log has a line for each of the ten."""
     door = Door()
     with capture_logs() as logged:
         assert {await door.get("guess") for _ in range(10)} == {401}
@@ -132,7 +131,7 @@ async def test_after_ten_wrong_tokens_a_caller_waits_five_minutes() -> None:
 
 
 async def test_wrong_tokens_never_lock_out_the_right_one() -> None:
-    """Behind a router all callers have one address; before the fix a stranger could lock it."""
+    """Behind a router all callers have one address."""
     door = Door()
     cookie = (await door.post()).headers["set-cookie"].partition(";")[0]
     assert {await door.get("guess") for _ in range(200)} == {401, 429}
