@@ -15,7 +15,7 @@ from bot.http_client import read_json
 from bot.model.call import ObservedCall, Post, Usage, time_limit
 from bot.model.model_errors import UNREADABLE, AnswerIncomplete, ModelError, ModelRefused, NotAModel
 from bot.model.openai_client import ModelClient
-from bot.model.resilience import ModelCondition, Resting
+from bot.model.resilience import ModelCondition
 from bot.model.wire import count_of, list_of, object_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors, load_index
 
@@ -64,15 +64,14 @@ class OpenAIEmbedder:
         if not wanted:
             raise EmbeddingsUnavailable("all texts are blank")
         batches = self._batches(list(wanted.values()))
-        attempt = self.condition.attempt() if self.condition else nullcontext()
+        trouble = EmbeddingsUnavailable
+        attempt = self.condition.attempt(trouble) if self.condition else nullcontext()
         try:
             with attempt, ObservedCall("embedding", self.model, self.client) as call:
                 found = [row for batch in batches for row in await self._embed(batch, call)]
                 await load_index()
                 given = dict(zip(wanted, found, strict=True))
                 return _unit_rows(given, len(texts), self.dimensions)
-        except Resting as error:
-            raise EmbeddingsUnavailable(str(error), rests_s=error.rests_s) from error
         except ModelError as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
 

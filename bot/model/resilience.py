@@ -29,6 +29,7 @@ from bot.model.model_errors import (
     reason_of,
 )
 from memory.store.tasks import end_tasks
+from memory.text.internal_model import ModelTrouble
 
 log = structlog.get_logger(__name__)
 
@@ -135,14 +136,6 @@ _Answer = TypeVar("_Answer")
 _Call: TypeAlias = Callable[[_Model], Coroutine[Any, Any, _Answer]]
 
 
-class Resting(Exception):
-    """Raised if a model fails for everybody and is not asked for `rests_s` seconds."""
-
-    def __init__(self, reason: str, rests_s: float) -> None:
-        super().__init__(reason)
-        self.rests_s = rests_s
-
-
 @dataclass(slots=True, eq=False)
 class ModelCondition:
     """How one model works, as far as this process knows. Times are Unix seconds, 0 for never.
@@ -189,11 +182,11 @@ class ModelCondition:
         self.answered()
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Guard one call in the block; raise `Resting`, at once while the model rests."""
+    def attempt(self, trouble: type[ModelTrouble]) -> Iterator[None]:
+        """Guard one call in the block; raise `trouble` if the model rests, or begins to rest."""
         attempt = self.breaker.begin()
         if attempt is None:
-            raise Resting("resting", self.breaker.rests_s)
+            raise trouble("resting", rests_s=self.breaker.rests_s)
         try:
             with self.noted():
                 yield
@@ -202,7 +195,7 @@ class ModelCondition:
                 log.info("model on again", part=self.part)
         except ModelError as error:
             if self._note_failure(attempt, error):
-                raise Resting(type(error).__name__, self.breaker.rests_s) from error
+                raise trouble(type(error).__name__, rests_s=self.breaker.rests_s) from error
             raise
         finally:
             self.breaker.ended(attempt)

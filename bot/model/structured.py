@@ -27,7 +27,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
-from bot.model.resilience import ModelCondition, Resilient, Resting
+from bot.model.resilience import ModelCondition, Resilient
 from bot.model.wire import PROMPT, Dialect, Effort, Options, less_effort, object_of
 from memory.text.internal_model import AnswerShape, InputRefused, InternalModelUnavailable
 
@@ -236,11 +236,9 @@ class InternalCalls:
     def _attempt(self) -> Iterator[None]:
         """Turn errors of models into those of internal calls."""
         try:
-            with self.condition.attempt():
+            with self.condition.attempt(InternalModelUnavailable):
                 yield
         except (ContentRefused, ContextTooLong) as error:
             raise InputRefused(type(error).__name__) from error
-        except Resting as error:
-            raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
         except ModelError as error:
             raise InternalModelUnavailable(type(error).__name__) from error
