@@ -12,30 +12,27 @@ from zlib import crc32
 
 
 class ScopeKeys(NamedTuple):
-    """The keys of one scope that scripts take, in their order."""
+    """The keys of one scope that scripts take, in their order; the defaults say how they end."""
 
-    meta: str
-    lease: str
-    turn: str
-    mailbox: str
-    seen: str
-    log: str
-    vectors: str
-    confirm: str
-    learned: str
-    records: str
-    record_vectors: str
-    dead_letters: str
-    work: str
-    off_record: str
-    albums: str
+    meta: str = "meta"
+    lease: str = "lease"
+    turn: str = "turn"
+    mailbox: str = "mailbox"
+    seen: str = "seen"
+    log: str = "log"
+    vectors: str = "vec"
+    confirm: str = "confirm"
+    learned: str = "learned"
+    records: str = "records"
+    record_vectors: str = "rvec"
+    dead_letters: str = "dead_letters"
+    work: str = "reminders"  # as in the first release
+    off_record: str = "off_record"
+    albums: str = "albums"
 
 
-KEY_SUFFIXES = ScopeKeys(
-    *("meta", "lease", "turn", "mailbox", "seen", "log", "vec", "confirm", "learned"),
-    *("records", "rvec", "dead_letters", "reminders", "off_record", "albums"),
-)
-"""How these keys end; scripts name them by that. The key of work ends as in the first release."""
+KEY_SUFFIXES = ScopeKeys()
+"""How these keys end; scripts name them by that."""
 
 SHARDS = 16  # the number of sorted sets into which each index is split
 TAG_FIELD = "c"  # the field of a wake-up that names the conversation
