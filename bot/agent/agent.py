@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import structlog
@@ -197,7 +197,7 @@ class FunctionsBasedAgent:
         """
         must_answer = len(context.completed_steps) >= self.max_steps
         prompt = await in_thread_if_long(self.assemble, context)
-        context.used, context.sizes = prompt.used, asdict(prompt.tokens)
+        context.used, context.sizes = prompt.used, prompt.sizes
         person = context.user_message.sender_id if self.names_people else 0
         labels = CallLabels.of(self.bot_id, context.conversation.tag, person)
         reply = await self.model.complete(

@@ -5,7 +5,7 @@ and the steps of this run. The history stores only the message, without what is 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from datetime import UTC, tzinfo
 from functools import cached_property
@@ -85,27 +85,12 @@ class PromptBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptTokens:
-    """Estimated tokens of each part, with overheads; servers may count a little fewer."""
-
-    system: int
-    tools: int
-    window: int
-    memory: int
-    message: int
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages ready to be sent, and their tokens together with those of the tools.
-
-    `used` are codes of the memories whose text is in it, as of `CallContext.used`.
-    """
+    """Messages ready to be sent."""
 
     messages: tuple[PromptMessage, ...]
-    tokens: PromptTokens
-    used: tuple[str, ...] = ()
+    sizes: Mapping[str, int]  # tokens of each part with overheads; servers may count a few less
+    used: tuple[str, ...] = ()  # the memories whose text is in it, as in `CallContext.used`
 
 
 @dataclass(eq=False)
@@ -205,13 +190,14 @@ class PromptAssembler:
         content = "\n\n".join(filter(None, (memory, unanswered, text)))
         return Prompt(
             (self._system, *talk, PromptMessage("user", content, pictures=pictures), *steps),
-            PromptTokens(
-                *self._sizes,  # system message and tools
-                window=_cost(window),
-                memory=memory_tokens,
-                message=message_tokens,
-                steps=steps_tokens,
-            ),
+            {
+                "system": self._sizes[0],
+                "tools": self._sizes[1],
+                "window": _cost(window),
+                "memory": memory_tokens,
+                "message": message_tokens,
+                "steps": steps_tokens,
+            },
             used,
         )
 

@@ -97,8 +97,9 @@ def default_tokens(assistant: Assistant) -> int:
     """Return how many tokens recalled messages get at the default settings beside a full window."""
     nobody = CallContext(None, Person(), 0)  # type: ignore[arg-type]  # only its texts are read
     empty = AgentContext(nobody, None)  # type: ignore[arg-type]
-    fixed = assistant.prompt(empty).tokens
-    room = SETTINGS.prompt_tokens - SETTINGS.reply_tokens - fixed.system - fixed.tools
+    sizes = assistant.prompt(empty).sizes
+    fixed = sizes["system"] + sizes["tools"]
+    room = SETTINGS.prompt_tokens - SETTINGS.reply_tokens - fixed
     return int(room * MEMORY_SHARE)
 
 

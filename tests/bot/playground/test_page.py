@@ -19,7 +19,7 @@ from bot.playground.inspector_page import InspectorPage
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.play import has_screen, open_browser
 from bot.playground.scene import GROUP_ID, PageMessage, Scene, uploaded
-from bot.prompt.assemble import Prompt, PromptTokens
+from bot.prompt.assemble import Prompt
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Destination
 from bot.turn.observers import AgentRan, BotServing
@@ -112,7 +112,7 @@ def prompt(context: AgentContext) -> Prompt:
             PromptMessage("user", said, pictures=context.pictures),
             PromptMessage("tool", "21", tool_call_id="a"),
         ),
-        PromptTokens(0, 0, 0, 0, 0, 0),
+        {},
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -304,7 +304,7 @@ def test_the_best_memories_are_chosen_first(assembler: PromptAssembler) -> None:
     shown = [seq for seq in range(1, 100) if f"m{seq} " in content]
     assert shown == list(range(100 - len(shown), 100))
     assert 2 <= len(shown) < 99
-    assert prompt.tokens.memory <= BUDGET.prompt_tokens * 0.5
+    assert prompt.sizes["memory"] <= BUDGET.prompt_tokens * 0.5
 
 
 def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
@@ -318,7 +318,7 @@ def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
     step = CompletedStep(Action((ToolCall("a", "calculate", "{}"),)), (ToolResult("a", "4"),))
     alone = assembler.assemble(short)
     full = assembler.assemble(beside(short, long))
-    assert alone.tokens.memory > 2 * full.tokens.memory
+    assert alone.sizes["memory"] > 2 * full.sizes["memory"]
     assert assembler.assemble(replace(short, completed_steps=[step])).used == alone.used
 
 
@@ -345,7 +345,7 @@ def test_a_text_of_the_window_costs_its_stored_tokens(assembler: PromptAssembler
     """They were counted before it was stored, so no turn counts forty messages again."""
     window = tuple(replace(message, tokens=7) for message in dialogue(3))
     prompt = prompt_of(assembler, window=window)
-    assert prompt.tokens.window == len(window) * (7 + MESSAGE_OVERHEAD)
+    assert prompt.sizes["window"] == len(window) * (7 + MESSAGE_OVERHEAD)
 
 
 def test_a_long_window_keeps_its_beginning_for_several_turns(assembler: PromptAssembler) -> None:
@@ -380,7 +380,7 @@ def test_large_results_leave_some_tokens_to_the_window(assembler: PromptAssemble
     window = tuple(replace(message, text="word " * 50) for message in dialogue(20))
     without = prompt_of(assembler, window=window)
     beside = prompt_of(assembler, window=window, steps=(step(1, "x " * 500_000),))
-    assert without.tokens.window > beside.tokens.window > 0
+    assert without.sizes["window"] > beside.sizes["window"] > 0
     assert SHORTENED in beside.messages[-1].content
 
 
@@ -412,16 +412,16 @@ def test_the_reasoning_of_a_step_counts_and_is_left_out_before_the_step(
     action, result = prompt.messages[-2:]
     assert action.reasoning == ((reasoning,) if is_sent else ())
     assert (action.tool_calls, result.content) == ((call,), "2")
-    assert sum(astuple(prompt.tokens)) <= BUDGET.prompt_tokens - BUDGET.reply_tokens
-    assert prompt.tokens.steps >= without.tokens.steps - 20 + (size if is_sent else 0)
+    assert sum(prompt.sizes.values()) <= BUDGET.prompt_tokens - BUDGET.reply_tokens
+    assert prompt.sizes["steps"] >= without.sizes["steps"] - 20 + (size if is_sent else 0)
 
 
 def test_the_definitions_of_tools_count() -> None:
     without = PromptAssembler(TOKENS, "You are a bot.", [], BUDGET)
     with_tool = PromptAssembler(TOKENS, "You are a bot.", [TOOL], BUDGET)
     parts = context_of(message_of())
-    assert without.assemble(parts).tokens.tools == 0
-    assert with_tool.assemble(parts).tokens.tools > 15
+    assert without.assemble(parts).sizes["tools"] == 0
+    assert with_tool.assemble(parts).sizes["tools"] > 15
 
 
 @pytest.mark.parametrize("tools", [[], [replace(TOOL, description="long " * 4000)]])
@@ -483,13 +483,13 @@ everything = st.builds(
 def test_prompts_keep_budget_and_form(parts: AgentContext, room: int) -> None:
     assembler = PromptAssembler(TOKENS, "Bot.", [], PromptBudget(100 + room, 100))
     prompt = assembler.assemble(parts)
-    assert recount(prompt.messages) <= sum(astuple(prompt.tokens)) <= room
-    assert prompt.tokens.memory <= 0.5 * room
+    assert recount(prompt.messages) <= sum(prompt.sizes.values()) <= room
+    assert prompt.sizes["memory"] <= 0.5 * room
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]
     before_steps = talk[: talk.count("user") * 2 - 1]
     assert prompt.messages[0].role == "system"
     assert before_steps == (["user", "assistant"] * len(talk))[: len(before_steps)]
-    assert last_user(prompt).count("<memory>") == (1 if prompt.tokens.memory else 0)
+    assert last_user(prompt).count("<memory>") == (1 if prompt.sizes["memory"] else 0)
     asked = [call.id for message in prompt.messages for call in message.tool_calls]
     assert asked == [m.tool_call_id for m in prompt.messages if m.role == "tool"]
 

@@ -1,7 +1,5 @@
 """Pictures take their share of the prompt's tokens, and never all of it."""
 
-from dataclasses import astuple
-
 import pytest
 
 from bot.prompt.assemble import PromptAssembler, PromptBudget
@@ -38,8 +36,8 @@ def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out() -> None:
     prompt = assembler.assemble(context_of(message, pictures=album))
     assert 1 <= len(prompt.messages[-1].pictures) < len(album)
     assert "[you can see 1 of 10 pictures]" in last_user(prompt)
-    assert sum(astuple(prompt.tokens)) <= 3_500
-    assert prompt.tokens.message > 512 * len(prompt.messages[-1].pictures)
+    assert sum(prompt.sizes.values()) <= 3_500
+    assert prompt.sizes["message"] > 512 * len(prompt.messages[-1].pictures)
     several = assembler.assemble(context_of(message_of("Look"), pictures=album))
     assert len(several.messages[-1].pictures) == 3  # a short text leaves more
     assert last_user(several) == "Look\n\n[you can see 3 of 10 pictures]"

@@ -1,6 +1,6 @@
 """What the person replies to stands once, at the end of the memory section."""
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -42,7 +42,7 @@ def asked(context: AgentContext, prompt_tokens: int = 2_000) -> str:
     budget = PromptBudget(prompt_tokens, 200)
     assembler = PromptAssembler(TOKENS, "You are a bot.", [], budget)
     prompt = assembler.assemble(context)
-    assert sum(astuple(prompt.tokens)) <= prompt_tokens - 200
+    assert sum(prompt.sizes.values()) <= prompt_tokens - 200
     return prompt.messages[-1].content
 
 
