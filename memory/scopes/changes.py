@@ -13,10 +13,10 @@ from memory.scopes.entries import Fact, Record, ScopeEntry
 from memory.scopes.fields import Field, read_field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
-from memory.store.errors import Outdated
+from memory.store.errors import MemoryFailure
 
 
-class NotWritten(Outdated):
+class NotWritten(MemoryFailure):
     """Raised when a change was refused because the scope has changed since it was read."""
 
 

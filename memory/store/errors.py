@@ -10,10 +10,9 @@
     │   └── EmbeddedError     the embedded server cannot run (embedded.py)
     │       ├── EmbeddedBusy        another process uses the data folder
     │       └── EmbeddedUnwritable  the data folder cannot be written to
-    ├── Outdated              the store works, but something changed since the caller read
-    │   ├── LeaseLost         a step of a turn was refused (queue)
-    │   │   └── Superseded    the part that was sent last must stay
-    │   └── NotWritten        a change of a scope was refused (scopes)
+    ├── LeaseLost             a step of a turn was refused: something changed since (queue)
+    │   └── Superseded        the part that was sent last must stay
+    ├── NotWritten            a change of a scope was refused: it has changed since (scopes)
     ├── NewerValue            a newer release has stored what this one cannot read (queue)
     ├── MailboxFull           a sender has sent too much to one conversation (queue)
     ├── NotConfirmed          a question cannot be confirmed, or not by this person (erasure)
@@ -59,11 +58,7 @@ class StoreUnfit(StoreRefused):
     """Raised at the start for a server on which no bot can run; the text says what to change."""
 
 
-class Outdated(MemoryFailure):
-    """Raised when something changed since the caller read; it has to read again."""
-
-
-class LeaseLost(Outdated):
+class LeaseLost(MemoryFailure):
     """Raised when a step was refused: another worker has the lease, or something was erased."""
 
 
