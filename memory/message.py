@@ -76,12 +76,6 @@ class Message:
         return () if self.is_task else self.message_ids
 
     @property
-    def claim(self) -> str:
-        """The language of a claim to have saved something; "" if it makes none."""
-        codes = (code for code in self.used.split() if code.startswith(CLAIM))
-        return next(codes, "").removeprefix(CLAIM)
-
-    @property
     def rests_on_memory(self) -> bool:
         """Whether a memory stood in the prompt of this answer."""
         return any(not code.startswith(CLAIM) for code in self.used.split())

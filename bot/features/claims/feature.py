@@ -110,7 +110,7 @@ async def correct_claims(
     if is_first:
         to = Destination(conversation.chat_id, conversation.topic_id, answer.message_ids[-1])
         try:
-            for part in sentences.say(answer.claim, "claims.nothing_kept"):
+            for part in sentences.say(_claimed_in(answer), "claims.nothing_kept"):
                 await chat.send(to, part)
         except TelegramError as error:
             log.info("claim not corrected", reason=type(error).__name__)
@@ -127,7 +127,7 @@ def _false_claim(here: ScopeMemory, facts: ScopeMemory) -> Message | None:
         each
         for each in here.messages.messages
         if checked < each.seq <= learned
-        and each.claim
+        and _claimed_in(each)
         and each.message_ids
         and time.time() - each.sent_at < _MAX_CLAIM_AGE_S
     ]
@@ -137,3 +137,9 @@ def _false_claim(here: ScopeMemory, facts: ScopeMemory) -> Message | None:
     kept = {*here.seqs_of(sources)}
     exchanges = {each.exchange for each in here.messages.messages if each.seq in kept}
     return next((each for each in reversed(new) if each.exchange not in exchanges), None)
+
+
+def _claimed_in(answer: Message) -> str:
+    """Return the language of a claim to have saved something; "" if an answer makes none."""
+    codes = (code for code in answer.used.split() if code.startswith(CLAIM))
+    return next(codes, "").removeprefix(CLAIM)
