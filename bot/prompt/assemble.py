@@ -29,7 +29,7 @@ from bot.prompt.sections import (
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
-from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.scopes.selectors import BlockWindowMessageSelector, cost_of
 from memory.search.message_search import SearchResult
 from memory.search.words import beginnings_of
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
@@ -157,7 +157,7 @@ class PromptAssembler:
         available = self._most - sum(self._sizes)
         memory_limit = int(available * MEMORY_SHARE)
         steps_share = int(available * _STEPS_SHARE)
-        unclaimed = available - memory_limit - _cost(dialogue)
+        unclaimed = available - memory_limit - cost_of(dialogue)
 
         message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
         said = context.user_message
@@ -193,7 +193,7 @@ class PromptAssembler:
             {
                 "system": self._sizes[0],
                 "tools": self._sizes[1],
-                "window": _cost(window),
+                "window": cost_of(window),
                 "memory": memory_tokens,
                 "message": message_tokens,
                 "steps": steps_tokens,
@@ -287,11 +287,6 @@ def _fitting(pictures: Sequence[Picture], limit: int) -> tuple[tuple[Picture, ..
     """Return as many of the first pictures as take at most `limit` tokens, and their tokens."""
     sums = [tokens for tokens in accumulate(each.tokens for each in pictures) if tokens <= limit]
     return tuple(pictures[: len(sums)]), max(sums, default=0)
-
-
-def _cost(messages: Sequence[Message]) -> int:
-    """Count messages of the window; two joined messages never cost more than two separate ones."""
-    return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
 async def in_thread_if_long(step: Callable[[AgentContext], T], context: AgentContext) -> T:

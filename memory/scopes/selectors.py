@@ -54,7 +54,7 @@ class TokenWindowMessageSelector:
         fitting = len(messages)
         for start in reversed(_exchange_starts(messages)):
             exchange = messages[start:fitting]
-            tokens += sum(message.tokens + MESSAGE_OVERHEAD for message in exchange)
+            tokens += cost_of(exchange)
             if tokens > self.max_tokens:
                 break
             fitting = start
@@ -105,6 +105,11 @@ class BlockWindowMessageSelector:
                 whole_blocks = tuple(messages[start:])
                 return whole_blocks if 2 * len(whole_blocks) >= len(fitting) else fitting
         return fitting
+
+
+def cost_of(messages: Sequence[Message]) -> int:
+    """Count the tokens of messages; two joined ones never cost more than two separate ones."""
+    return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
 def _exchange_starts(messages: Sequence[Message]) -> list[int]:
