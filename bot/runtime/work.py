@@ -1,7 +1,6 @@
 """Does work that is due: what each kind of it sends goes out as one message, without a model.
 
-A worker has a lease on an item, and marks it right before the request. If its request is in doubt,
-it is sent once more, and the kind is asked again what to say. A task has a turn instead.
+A task has a turn instead. The README of `memory/work` has the steps, and what follows a crash.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks, shielded
-from memory.work.item import BEGUN, WorkItem
+from memory.work.item import BEGUN, MAX_CLOSED_S, MAX_WAIT_S, WorkItem
 from memory.work.items import TakenWork, WorkItems
 
 log = structlog.get_logger(__name__)
@@ -38,24 +37,20 @@ _MAX_SENDS = 3  # requests in doubt
 _SAYING = 0.8  # the share of a lease that `message` may take; the rest is left to count a failure
 _MAX_FAILURES = 3  # errors of the code of a kind in one process, a minute apart
 _PAUSE_S = 60.0
-_MAX_WAIT_S = 86_400.0  # between two tries while its feature is off or its chat is closed
-_MAX_LATE_S = 30 * 86_400.0  # then what is due once in a closed chat ends
 _DOUBT_S = 10.0  # when an item is sent again whose request Telegram did not answer
 _GRACE_S = 2.0
 
 
 @dataclass(slots=True, eq=False)
 class WorkLoop:
-    """Looks for due items in every worker, and does a few at once.
-
-    `serves` says whether a person may use the bot in a chat; the items of others wait.
-    """
+    """Looks for due items in every worker, and does a few at once."""
 
     items: WorkItems
     scopes: Scopes
     features: Sequence[Feature]
     deliverer: Deliverer
     lease_s: float
+    # Whether a person may use the bot in a chat; the items of others wait.
     serves: Callable[[int, int], bool] = lambda _person, _chat: True
     _doing: dict[tuple[Scope, str], asyncio.Task[None]] = field(default_factory=dict, init=False)
     _failures: dict[tuple[Scope, str], int] = field(default_factory=dict, init=False)
@@ -172,7 +167,7 @@ class WorkLoop:
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
         late_s = self.items.now() - item.due
-        if delivery.refused == "closed" and not next_due and late_s < _MAX_LATE_S:
+        if delivery.refused == "closed" and not next_due and late_s < MAX_CLOSED_S:
             await self._wait(taken)
             return
         close = partial(self.items.close, taken, 0 if delivery.refused == "chat_gone" else next_due)
@@ -189,7 +184,7 @@ class WorkLoop:
     async def _wait(self, taken: TakenWork) -> None:
         """Look again when the item is twice as late."""
         late_s = self.items.now() - taken.item.due
-        await self.items.postpone(taken, min(max(_PAUSE_S, late_s), _MAX_WAIT_S))
+        await self.items.postpone(taken, min(max(_PAUSE_S, late_s), MAX_WAIT_S))
 
     async def _deliver(self, taken: TakenWork, outbox: Outbox) -> Delivery:
         """Send it; only a request that Telegram may have carried out counts as a try."""

@@ -1,11 +1,7 @@
 """One turn, from what was sent to its commit: answer, write the outbox, deliver, commit.
 
-If the outbox exists, even from another worker, the model is not asked again: the turn is only
-delivered and committed. After the commit, learning begins and the behaviors hear of the turn.
-
-A turn that fails too often is given up, so that its conversation goes on. Its messages become a
-dead letter, which operators see in the inspector. The person gets a neutral sentence, with a button
-that tries once more. Attempts are counted beside errors: a process that dies can note no error.
+A turn that fails too often is given up, and its messages become a dead letter. Attempts are counted
+beside errors: a process that dies can note no error.
 """
 
 import time
@@ -38,7 +34,7 @@ from memory.queue.turn_store import TurnStore
 from memory.scopes.history import ChatHistory, Histories
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
-from memory.work.item import WorkChanges, due_task
+from memory.work.item import due_task
 from memory.work.items import WorkItems
 
 log = structlog.get_logger(__name__)
@@ -59,10 +55,7 @@ class TurnRunner:
     work: WorkItems
 
     async def run(self, opened: OpenTurn) -> Committed:
-        """Answer, deliver and commit.
-
-        Raise `LeaseLost`, `Interrupted`, `Parked` or `StoreError`.
-        """
+        """Answer, deliver, commit; raise `LeaseLost`, `Interrupted`, `Parked` or `StoreError`."""
         began, observe = time.monotonic(), self.observe
 
         def ended(outcome: str) -> TurnEnded:
@@ -142,10 +135,7 @@ class TurnRunner:
         request: Request | None = None,
         history: ChatHistory | None = None,
     ) -> Committed:
-        """Deliver a reply, commit the turn, and do what follows.
-
-        Without `request` and `history` nothing of the turn is remembered.
-        """
+        """Deliver, commit, and do what follows; without `request` nothing is remembered."""
         self.observe(StepBegan("delivery"))
         mark = partial(self.turns.mark_sending, opened)
         try:
@@ -155,10 +145,10 @@ class TurnRunner:
             raise
         self.observe(StepBegan("commit"))
         messages, closing = list[Message](), Closing()
-        if request:
+        if request and history:
             messages, closing = self._to_commit(request, outbox, delivery)
             if request.uses_memory and request.last.is_task and delivery.refused:
-                closing = await self._without_task(opened, delivery.refused) or closing
+                await self._end_task(request.last.update_id, delivery.refused, history)
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
         committed = await self.deliverer.guard(delivery.in_doubt, commit)
@@ -203,22 +193,25 @@ class TurnRunner:
         )
         return [*request.messages, reply], closing
 
-    async def _without_task(self, opened: OpenTurn, refused: RefusalReason) -> Closing | None:
-        """Return what ends a task whose answer nobody can see; None if no task ends.
+    async def _end_task(self, turn_id: int, refused: RefusalReason, history: ChatHistory) -> None:
+        """End a task if nobody can see its answer; one that repeats, after a month of refusals.
 
         Unless the chat is gone, its text is due now: the loop of due work finds a place for it.
         """
-        now, conversation = self.work.now(), opened.lease.conversation
-        id_, _ = due_task(opened.entries[-1].update_id, now)
+        now, conversation = self.work.now(), history.conversation
+        id_, _ = due_task(turn_id, now)
         task = await self.work.find(conversation, id_)
-        if not (task and task.is_task) or (refused == "closed" and task.is_open):
-            return None
+        if not (task and task.is_task):
+            return
         if refused == "chat_gone":
-            return Closing(work=WorkChanges(cancelled=[task]).encode())
-        if refused not in ("topic_gone", "closed"):
-            return None
-        text = replace(task, is_task=False, rule="", due=now)
-        return Closing(work=WorkChanges(added=[text]).encode())
+            await self.work.cancel(conversation, id_)
+        elif refused == "closed" and task.is_open:
+            answers = (each.sent_at for each in history.messages if each.role == "assistant")
+            after = task.after_closed(now, max(answers, default=0))
+            await self.work.confirm(conversation, after, task.due)
+        elif refused in ("topic_gone", "closed"):
+            text = replace(task, is_task=False, rule="", due=now, closed_since=0)
+            await self.work.confirm(conversation, text, task.due)
 
     async def _after(
         self, request: Request, history: ChatHistory, outbox: Outbox, committed: Committed

@@ -18,9 +18,11 @@ _ID_BYTES = 4
 _MINUTES = 1 << 20
 """The minutes of about two years; with an id they fit into the integers that Redis keeps exact."""
 _CLOCKS_DIFFER_MINUTES = 60
+MAX_CLOSED_S = 30 * 86_400  # then what is due in a closed chat ends
+MAX_WAIT_S = 86_400  # between two tries while it is closed
 BEGUN = 99  # the requests of a task that is not due again and whose turn has begun
 _BODY = ("text", "at", "rule", "zone", "chat_id", "topic_id", "message_id", "language", "kind")
-_BODY_OF_TASK = ("is_task", "is_first_party", "name")
+_BODY_OF_TASK = ("is_task", "is_first_party", "name", "closed_since")
 """What is stored as JSON that scripts do not read, in this order."""
 
 
@@ -45,6 +47,7 @@ class WorkItem:
     is_task: bool = False  # the model does what the text asks, in a turn of its own
     is_first_party: bool = True  # no words of others stood in the prompt that made it
     name: str = ""  # the person's, for the turn of a task
+    closed_since: float = 0  # a closed chat refuses its answers; if it is no task now, it ended so
 
     @property
     def turn_id(self) -> int:
@@ -82,10 +85,19 @@ class WorkItem:
         """Return when it is due next, 0 for never again: what was missed is not made up for."""
         return next_due(self.rule, self.zone, max(now, self.due)) if self.rule else 0
 
+    def after_closed(self, now: float, open_at: float = 0) -> Self:
+        """Return what becomes of a task that repeats and whose answer a closed chat refused."""
+        since = self.closed_since if self.closed_since > open_at else now
+        if now - since >= MAX_CLOSED_S:
+            return replace(self, is_task=False, rule="", due=now)
+        # Each try costs an answer, so it is tried again when this lasts twice as long.
+        due = self.planned(self.zone, now + min(now - since, MAX_WAIT_S))
+        return replace(self, due=max(due, self.due), closed_since=since)
+
     @property
     def body(self) -> str:
         """The stored form of what scripts do not read."""
-        is_plain = self.is_first_party and not self.is_task
+        is_plain = self.is_first_party and not self.is_task and not self.closed_since
         names = (*_BODY, *(() if is_plain else _BODY_OF_TASK))
         return orjson.dumps([getattr(self, name) for name in names]).decode()
 

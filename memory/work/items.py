@@ -128,9 +128,9 @@ class WorkItems:
             if is_meant and not WorkItem.of_stored("", value).message_id:
                 await self.cancel(conversation, id_.decode())
 
-    async def confirm(self, conversation: Scope, item: WorkItem) -> bool:
-        """Open an item that the person has agreed to; false if it is gone."""
-        request = {"id": item.id, "due": _ms(item.due)}
+    async def confirm(self, conversation: Scope, item: WorkItem, was_due: float = 0) -> bool:
+        """Open an item that the person has agreed to, or change one due then; false if gone."""
+        request = {"id": item.id, "due": _ms(item.due), "was_due": _ms(was_due)}
         look = self._look(conversation, item.id, item.due)
         confirm = self._store.call("confirm_work", conversation, request, item.body)
         _, answer, _ = await self._store.client.pipeline([look, confirm, look])

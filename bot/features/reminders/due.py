@@ -65,7 +65,11 @@ class DueReminders:
             return message_of(item, self._reminders.now())
         say, text = self._sentences.say, item.text.removeprefix(SIGN)  # a task's turn has added it
         part, keys = Part(f"{SIGN}{text}"), ["reminders.lost_topic"] * has_lost_topic
-        if not item.is_open:
+        to = Destination(item.chat_id, item.topic_id, item.message_id)
+        if item.closed_since:
+            to = Destination(item.person)
+            part = say(item.language, "reminders.task_closed", text=text)[-1]
+        elif not item.is_open:
             part = say(item.language, "reminders.unanswered", text=text)[-1]
         elif item.sends or self._reminders.now() - item.due > _LATE_S:
             keys.append("reminders.repeated" if item.sends else "reminders.late")
@@ -73,7 +77,7 @@ class DueReminders:
             moment = self._sentences.local(item.language, item.due, item.zone)
             [below] = say(item.language, *keys, **moment)
             [part] = with_line((part,), below)
-        return Outbox(Destination(item.chat_id, item.topic_id, item.message_id), (part,))
+        return Outbox(to, (part,))
 
     async def check(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Say nothing if the task was erased since its turn began."""

@@ -289,10 +289,18 @@ async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_i
     assert await memory.work.list_open(HERE) == []
 
 
-async def test_a_reminder_ends_if_its_chat_is_closed_for_a_month(memory: Memory) -> None:
+async def test_an_item_ends_if_its_chat_is_closed_for_a_month(memory: Memory) -> None:
+    """Who gave a task that has ended hears of it in their private chat."""
     await store(memory, reminder(due=time.time() - 31 * 86_400))
-    await work(worker(memory, ScriptedChat([Refused("closed")])))
+    chat = ScriptedChat([Refused("closed")])
+    await work(worker(memory, chat))
     assert await memory.work.list_open(HERE) == []
+    task = replace(reminder(due=time.time()), chat_id=-100, is_task=True, rule="0 9 * * *")
+    ended = replace(task, closed_since=time.time() - 31 * 86_400).after_closed(task.due)
+    await store(memory, ended, update_id=2)
+    await work(worker(memory, chat))
+    [said] = SENTENCES.say("en", "reminders.task_closed", text="Call Ben")
+    assert [(to, part.text) for to, part in chat.sent] == [(Destination(ANN), said.text)]
 
 
 async def test_any_kind_of_work_goes_to_the_chat_itself_if_its_topic_is_gone(

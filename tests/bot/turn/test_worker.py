@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from io import BytesIO
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -48,6 +49,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreUnavailable
 from memory.store.keys import Scope
+from memory.work.item import WorkItem
 from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
@@ -717,33 +719,48 @@ def answering(
 @pytest.mark.parametrize(
     ("error", "rule", "left"),
     [
-        (Refused("closed"), "", ("Say hello", False)),
-        (Refused("closed"), "0 8 * * *", ("Say hello", True)),
-        (Refused("topic_gone"), "0 8 * * *", ("Say hello", False)),
+        (Refused("closed"), "", ("Say hello", False, False)),
+        (Refused("closed"), "0 8 * * *", ("Say hello", True, True)),
+        (Refused("closed"), "for a month", ("Say hello", False, True)),
+        (Refused("closed"), "but not always", ("Say hello", True, True)),
+        (Refused("topic_gone"), "0 8 * * *", ("Say hello", False, False)),
         (Blocked(), "0 8 * * *", None),
-        (Refused("closed"), "cancelled", None),
-        (Refused("topic_gone"), "off the record", ("Say hello", True)),
+        (Refused("topic_gone"), "cancelled", None),
+        (Refused("topic_gone"), "off the record", ("Say hello", True, False)),
     ],
 )
 async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
-    rig: Rig, error: TelegramError, rule: str, left: tuple[str, bool] | None
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, error: TelegramError, rule: str, left: object
 ) -> None:
-    """Off the record nothing ends, and the text does not enter the history."""
+    """One that repeats ends if for a month no answer was delivered in its chat.
+
+    Off the record nothing ends, and the text does not enter the history. One that is cancelled
+    while its answer is refused stays cancelled.
+    """
     memory, chat, now = rig.memory, QuietChat(), time.time()
-    one = replace(reminder("Say hello", due=int(now)), rule=rule, is_task=True)
+    one = replace(reminder("Say hello", due=int(now)), rule=rule and "0 8 * * *", is_task=True)
+    since = {"for a month": now - 30 * 86_400, "but not always": 9.0}.get(rule, 0.0)
+    one, find = replace(one, closed_since=since), memory.work.find
     await store(memory, one)
     taken = await memory.work.take(HERE, one.id, LEASE_S)
     assert taken
     entry = Entry(one.turn_id, ANN, is_alone=True, body=to_bytes(message_of(one, now)))
     await memory.work.close(taken, now + 60 if rule else 0, entry.to_member())
+
+    async def found_and_cancelled(*item: Any) -> WorkItem | None:
+        found = await find(*item)
+        await memory.work.cancel(*item)
+        return found
+
     if rule == "cancelled":
-        await memory.work.cancel(HERE, one.id)
+        monkeypatch.setattr(memory.work, "find", found_and_cancelled)
     if is_off_record := rule == "off the record":
         session = f"{now * 1e3 - 9e4:.0f}|{now * 1e3 + 9e4:.0f}|1|7|c|"
         await memory.client.call("HSET", memory.keys.scope(HERE).meta, "off_record", session)
     chat.fails["send"] = error
     await answering(rig, say_yes, chat).run(await take(memory))
-    found = [(each.text, each.is_task) for each in await memory.work.list_open(HERE)]
+    items = await memory.work.list_open(HERE)
+    found = [(each.text, each.is_task, each.closed_since > 0) for each in items]
     assert found == ([left] if left else [])
     assert await texts(memory) == ["text 1", "yes", *(["⏰ Say hello"] * (not is_off_record))]
 

@@ -57,6 +57,15 @@ def test_what_is_done_late_in_the_hour_that_comes_twice_is_not_due_again_at_once
         assert next_due(rule, "Europe/Berlin", now) > now
 
 
+def test_a_task_of_a_closed_chat_is_tried_after_ever_longer_times_for_a_month() -> None:
+    task = WorkItem(7, "", rule="0 * * * *", zone="UTC", due=3600.0, is_task=True)
+    hours = list[int]()
+    while task.is_task:
+        hours.append(int(task.due / 3600))
+        task = task.after_closed(task.due + 1)
+    assert hours == [1, 2, 4, 8, 16, *range(32, 733, 25)]
+
+
 def test_a_time_that_clocks_skip_is_as_much_later_and_of_two_equal_ones_the_first_counts() -> None:
     assert due_at("2027-03-28T02:30", "Europe/Berlin") == due_at("2027-03-28T01:30", "UTC")
     assert due_at("2027-10-31T02:30", "Europe/Berlin") == due_at("2027-10-31T00:30", "UTC")
