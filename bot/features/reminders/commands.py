@@ -21,7 +21,10 @@ from bot.reply.parts import Parts, shortened
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
+from memory.scopes.changes import NotWritten, Write
+from memory.scopes.fields import PersonsZone
 from memory.scopes.scopes import Scopes
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
 
@@ -101,9 +104,14 @@ class RemindersCommand:
             shown = await self._list(sender.id).show(asked, conversation)
             waiting = await self.answers.ask_again(sender.id, conversation, sender.language)
             return replace(shown, parts=(*shown.parts, *waiting))
+        before = await self.scopes.read(Scope.of_person(sender.id))
         zone = await find_named_zone(place) or await self.ask_for_zone(sender.id, place)
         if zone:
-            return Answer(await self._set(sender, conversation, zone))
+            try:
+                await self.scopes.write(before, Write(fields=[PersonsZone(zone)]))
+            except NotWritten:  # the person may have been forgotten while the model was asked
+                raise LeaseLost(conversation.tag) from None
+            return Answer(await self._go_on(sender, conversation, zone))
         *_, unknown = self.sentences.say(sender.language, "reminders.unknown_zone", place=place)
         data = f"{VERB}:{sender.id}:{_ZONE}"
         buttons = await to_thread(zone_buttons, self.sentences, sender.language, data)
@@ -118,13 +126,13 @@ class RemindersCommand:
         if what == _ZONE:
             if not zone or find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
-            said, *others = await self._set(pressed.sender, conversation, zone)
+            await store_zone(self.scopes, pressed.sender.id, zone)
+            said, *others = await self._go_on(pressed.sender, conversation, zone)
             return reduce(with_line, (each for each in others if not each.buttons), (said,))
         return await self._list(pressed.sender.id).press(pressed, conversation, pressed_on)
 
-    async def _set(self, sender: Sender, conversation: Scope, zone: str) -> Parts:
-        """Store a person's zone; say the time there, and go on with what waited for the zone."""
-        await store_zone(self.scopes, sender.id, zone)
+    async def _go_on(self, sender: Sender, conversation: Scope, zone: str) -> Parts:
+        """Say the time in a person's new zone, and go on with what waited for it."""
         language = sender.language
         city, now = await to_thread(city_and_time, zone, language, self.sentences.languages)
         said = self.sentences.say(language, "reminders.zone_set", zone=city, time=now)

@@ -1,10 +1,6 @@
 """The time zone of a person: what they call it, and where they are.
 
-It is stored in the person's scope, so that /forget erases it. Groups use it too.
-
-The names of places are those of CLDR in about 300 languages. It knows one city of each zone, and
-the countries. `places.txt` has a line for each zone: its name, and those of the places. For other
-cities a model is asked one closed question.
+`places.txt` has a line for each zone: its name, and those that CLDR has of its places.
 """
 
 import asyncio

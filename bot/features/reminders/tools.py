@@ -1,7 +1,4 @@
-"""The tools `set_reminder`, `list_reminders` and `cancel_reminder`, as a behavior without memory.
-
-They only note what to change. It is stored when the turn is closed.
-"""
+"""The tools `set_reminder`, `list_reminders` and `cancel_reminder`, a behavior without memory."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,9 @@
 """Any city or country that a person writes ends in its zone: at once, or after one tap."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -17,12 +18,12 @@ from memory.erasure.jobs import Job
 from memory.erasure.questions import NotConfirmed
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
+from memory.store.errors import LeaseLost
 from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 from tests.bot.features.reminders.places import places
 from tests.bot.features.services import services_of
 from tests.memory.turns import ANN, HERE, carry_out
 from tests.memory.work.test_items import reminder, store
-from tests.memory.work.test_items import store as store_items
 from tests.settings import Settings
 
 
@@ -45,9 +46,12 @@ class Geographer:
     asked: list[str] = field(default_factory=list)
     says: str | None = ""
     trouble: Exception | None = None
+    meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def fill(self, _: str, content: str, shape: AnswerShape) -> Mapping[str, object]:
         self.asked.append(content)
+        if self.meanwhile:
+            await self.meanwhile()
         assert not shape.unconvertible
         if self.trouble:
             raise self.trouble
@@ -166,9 +170,7 @@ def test_the_file_of_places_has_the_names_of_the_pinned_packages() -> None:
 
 
 async def test_an_export_has_the_reminders_and_the_zone(memory: Memory) -> None:
-    await store_items(
-        memory, replace(reminder("Tea"), rule="0 9 * * *"), reminder("not yet", due=0)
-    )
+    await store(memory, replace(reminder("Tea"), rule="0 9 * * *"), reminder("not yet", due=0))
     await store_zone(memory.scopes, ANN, "Asia/Tehran")
     memory.exporter.parts += feature(services_of(memory)).exports
     export = orjson.loads((await memory.exporter.export(HERE)).content)
@@ -178,15 +180,18 @@ async def test_an_export_has_the_reminders_and_the_zone(memory: Memory) -> None:
     assert [(each["text"], each["due"]) for each in export["work"]] == [("not yet", None)]
 
 
-async def test_forgetting_a_person_takes_their_zone(memory: Memory) -> None:
-    await store_items(memory, reminder())
+async def test_forgetting_a_person_while_a_model_is_asked_takes_their_zone(memory: Memory) -> None:
+    rig = rig_of(memory)
+    await store(memory, reminder())
     await store_zone(memory.scopes, ANN, "Asia/Tehran")
-    await carry_out(memory, Job("job", "forget", ANN, 3, time.time(), b""))
-    assert await read_zone(memory.scopes, ANN) == ""
+    rig.model.meanwhile = partial(carry_out, memory, Job("j", "forget", ANN, 3, time.time(), b""))
+    with pytest.raises(LeaseLost):
+        await rig.says(next(iter(BY_MODEL)))
+    assert await rig.zone() == ""
 
 
 async def test_a_page_of_long_reminders_is_one_message(memory: Memory) -> None:
     long = [replace(reminder("🌱" * 500, due=2e9 + n), id=f"{n:08x}") for n in range(8)]
-    await store_items(memory, *long)
+    await store(memory, *long)
     [page] = (await rig_of(memory).says("")).parts
     assert page.text.count("…") == page.text.count("\n• ") == 8

@@ -73,10 +73,7 @@ async def test_a_reminder_holds_only_what_the_person_sees(memory: Memory) -> Non
         ({"in_minutes": -5}, "that time has passed"),
         ({"in_minutes": 10**30}, "that is more than five years away"),
         ({"cron": "*/10 * * * *"}, "hourly at most"),
-        (
-            {"at": "2027-01-01T09:00", "time_zone": "Atlantis"},
-            "unknown time zone; use an IANA name",
-        ),
+        ({"at": "2027-01-01T09:00", "time_zone": "Atlantis"}, "unknown time zone; use an IANA"),
     ],
 )
 async def test_odd_reminders_are_refused(
