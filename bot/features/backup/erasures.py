@@ -16,8 +16,8 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 _PAGE = 1_000
-_NUMBER_MARGIN_S = 86_400
-"""Numbers are used again only after a store was lost, so clocks may differ by this much."""
+_NUMBER_MARGIN_S = 79_200  # less than the 23 hours after which a conversation may expire
+"""Numbers are used again after an expiry or a lost store; clocks may differ by this much."""
 
 _ENTRY = re.compile(
     r"\A(?:c\|\d{1,15}\|\d{1,15}|e\|\d{1,15}\|[\d,-]*\|[\d,-]*\|[\da-f,]*|p\|\d{1,12}\.\d+|x\|[^|]+"

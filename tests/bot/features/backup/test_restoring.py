@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from bot.features.backup.backup_file import BackupRefused
+from bot.features.backup.erasures import read_journal
 from bot.telegram.admission import Members
 from memory.documents import Library, Origin, Section
 from memory.memory import Memory
@@ -234,6 +235,8 @@ async def test_messages_are_hidden_again_also_if_the_metadata_was_lost(
     await memory.correcting.hide(HERE, [1])
     await restore(empty, file, await later_journal(memory, file))
     assert {1, 2} <= (await empty.scopes.read(HERE)).hidden.keys()
+    # If this conversation expires and another one begins, its numbers mean other messages.
+    assert (await read_journal(empty.store)).of_scope(HERE, time.time() + 82_800).hidden == []
 
 
 async def test_a_conversation_with_messages_is_left_alone(
