@@ -5,6 +5,7 @@ from secrets import token_hex
 
 import structlog
 
+from bot.commands.bot_command import ShownOnTop
 from bot.commands.paged_list import ListChange
 from memory.documents import Library
 from memory.erasure.questions import NotConfirmed
@@ -58,7 +59,10 @@ class MemoryDeletion:
                 await self._correcting.delete_state(conversation)
                 change = ListChange("memory.state_deleted")
             case "f":
-                if seqs := await self._correcting.delete_fact(conversation, ids[0]):
+                seqs = await self._correcting.delete_fact(conversation, ids[0])
+                if seqs is None:  # a second tap: the message shows what the first one offers
+                    raise ShownOnTop("lists.deleted")
+                if seqs:
                     again = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
                     change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
             case "s":
@@ -87,7 +91,6 @@ def fact_id(code: str) -> int:
 
 
 def _read(code: str) -> tuple[str, list[int]]:
-    """Return the kind of a code and its ids, if any; raise `NotConfirmed` as `senders` does."""
     if not _CODE.fullmatch(code):
         raise NotConfirmed("unknown")
     ids = "" if code[0] in "xd" else code[1:]

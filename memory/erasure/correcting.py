@@ -42,11 +42,11 @@ class Correcting:
     # Called before a fact is deleted or gets other words: what follows from it can go first.
     fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = field(default_factory=list)
 
-    async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:
+    async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...] | None:
         """Erase a fact and those it had replaced; return the messages here that it rested on.
 
         Recall does not find these messages and their answers any more, nor answers that repeat the
-        fact. Empty without such a fact.
+        fact. None without such a fact.
         """
         for leaves in self.fact_leaves:
             await leaves(conversation, fact_id)
@@ -65,10 +65,9 @@ class Correcting:
             return replace(hidden, records=chain_of(facts, fact))
 
         await self.scopes.update(place, decide)
-        if gone is None:
-            return ()
-        await self._take_back(gone)
-        return gone.seqs
+        if gone:
+            await self._take_back(gone)
+        return gone.seqs if gone else None
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
         """Give a fact these words of a person; return False if there is no such fact.
@@ -197,7 +196,6 @@ class Correcting:
         return gone
 
     async def _topics(self, conversation: Scope) -> list[Scope]:
-        """Return the conversations of a private chat; empty for a group."""
         store = self.scopes.store
         tags = await store.client.call("HKEYS", store.keys.person(conversation.chat_id))
         return [scope for tag in tags if (scope := Scope(tag.decode())).is_private]
@@ -359,5 +357,4 @@ def _elsewhere(conversation: Scope, seq: int) -> int:
 
 
 def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:
-    """Return the names of the states of operators' behaviors that contain a word of `gone`."""
     return [each.name for each in here.all(BehaviorState) if not stems(each.text).isdisjoint(gone)]
