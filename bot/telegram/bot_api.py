@@ -3,9 +3,6 @@
 A method is called by its name, with its parameters as Telegram names them. Here are the calls
 about our account and our updates. No call is retried: the caller decides that by the type of the
 error. No answer is logged: it may hold text of people, or a proxy's echo of the URL with the token.
-
-We call Telegram ourselves, because a send takes 0.55 to 0.69 ms of CPU instead of 0.77 to 0.93
-through the client of python-telegram-bot (600 sends, three alternating runs).
 """
 
 import asyncio
@@ -233,8 +230,8 @@ def _read_polled(answer: bytes) -> Any:
         _, *found = _BEGINNING.split(answer[: answer.rindex(b"]")])
         updates = []
         for id_, update in zip(found[::2], found[1::2], strict=True):
-            updates.append({"update_id": int(id_), "message": "unreadable"})
             with suppress(RecursionError, ValueError):
+                updates.append({"update_id": int(id_), "message": "unreadable"})
                 updates[-1] = read_json(update.rstrip(b", \r\n"))
         return {"result": updates}
 

@@ -87,15 +87,14 @@ class Backoff:
             # Only the texts of our own errors are known to hold no secret.
             is_ours = isinstance(error, TelegramError | DeliveryError)
             text = str(error) if is_ours else ""
-            description = error.description if isinstance(error, Refused) else text
-            log.warning(
-                "telegram call failed", step=self._step, error=kind, description=description
-            )
+            text = error.description if isinstance(error, Refused) else text
+            log.warning("telegram call failed", step=self._step, error=kind, description=text)
             self._logged = kind
-        # While one update is refused, those of others must not wait.
-        longest_s = _REFUSED_S if isinstance(error, UpdateRefused) else _LONGEST_S
-        longest_s = min(longest_s, _FIRST_S * 2 ** min(self._failures, 10))
-        self._failures += 1
+        longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))
+        if isinstance(error, UpdateRefused):  # those of others must not wait
+            longest_s = _REFUSED_S
+        else:
+            self._failures += 1
         wait_s = random.uniform(longest_s / 2, longest_s)
         if isinstance(error, FloodWait):
             wait_s += error.retry_after_s
@@ -103,7 +102,7 @@ class Backoff:
 
     def succeeded(self) -> None:
         """Reset the waits; log it if calls had failed before."""
-        if self._failures:
+        if self._logged:
             log.info("telegram call succeeded again", step=self._step, failures=self._failures)
             self._failures = 0
             self._logged = self.health.last_error = ""

@@ -39,6 +39,7 @@ from memory.store.tasks import shielded
 
 log = structlog.get_logger(__name__)
 MAX_FLOOD_WAIT_S = 20  # a longer pause parks the turn, because a lease should not last that long
+_MAX_BAN_S = 5.0  # before a message is deleted: a worker that has to stop waits for it
 _PAUSES_S = (0.5, 1, 2, 4)  # between tries while Telegram is away
 _STORE_PAUSES_S = (*_PAUSES_S, 4, 4, 4, 4)
 """Between tries while the store is away, which together take most of a lease."""
@@ -134,9 +135,7 @@ class Deliverer:
     ) -> Delivery:
         """Send the parts from `start` on; the part at `start` is already marked.
 
-        Raise `Parked` if a long wait is due, and whatever `mark` raises. After `LeaseLost` the part
-        just sent is deleted, because another worker sends it again or everything was erased; after
-        `Superseded` it stays.
+        Raise `Parked` if a long wait is due, and whatever `mark` raises (see `guard`).
 
         The first parts are edited into the messages that the outbox replaces. To edit one of these
         again does no harm. So it is deleted only after `QuestionErased`. A reply that `is_below` is
@@ -209,11 +208,15 @@ class Deliverer:
             await self.pause(pause_s)
         return await shielded(stepping())
 
-    async def _delete(self, chat_id: int, message_id: int) -> None:
+    async def _delete(self, chat_id: int, message_id: int, left_s: float = _MAX_BAN_S) -> None:
         try:
             await self.chat.delete(chat_id, message_id)
         except TelegramError as error:
-            log.warning("part not deleted", reason=type(error).__name__)
+            if isinstance(error, FloodWait) and (wait_s := error.retry_after_s) <= left_s:
+                await self.pause(wait_s)
+                await self._delete(chat_id, message_id, left_s - wait_s)
+            else:
+                log.warning("part not deleted", reason=type(error).__name__)
 
     async def _send(
         self,

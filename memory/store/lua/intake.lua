@@ -60,6 +60,7 @@ if is_cut_off(cut_update, cut_at) or is_cut_off(senders_update, senders_at) then
 if count + before >= request.max_updates then return refuse('full') end
 -- Other scripts free memory before they use more. This one must fail when Redis is full.
 if redis.call('ZADD', SEEN, 'NX', whole(now), update_id) == 0 then return outcome('duplicate') end
+local noted = {update_id}
 -- An edit may add our name to a message that did not address us. Then no update has brought that message before, and the
 -- edit counts as the message. If the message itself comes after that, its words are older, so it is dropped. No erasure
 -- takes these ids. An edit may come 15 minutes after its message, and a worker of the release before may have stored that
@@ -68,10 +69,16 @@ if (request.message or '') ~= '' then
   local known = 'm' .. request.message
   if not ARGV[3] then
     if redis.call('ZADD', SEEN, 'NX', whole(now), known) == 0 then return outcome('dropped') end
+    noted[2] = known
   elseif now - (known_since or now) >= 1800000 and redis.call('ZADD', SEEN, 'NX', whole(now), known) == 1 then
-    member, kind = ARGV[3], 't'
+    member, kind, noted[2] = ARGV[3], 't', known
   end
   if not known_since then redis.call('HSET', META, 'known_since', whole(now)) end
+end
+local added = redis.pcall('ZADD', MAILBOX, update_id, member)
+if type(added) == 'table' then -- the key is damaged: until somebody has mended it, the update is not known
+  redis.call('ZREM', SEEN, unpack(noted))
+  return added
 end
 -- The sender's newest update here, and when it came, as `<id>|<ms>`. The sender's index does not know it yet.
 local newest_update, newest_at = string.match(newest or '', '^(%d+)|(%d+)$')
@@ -79,7 +86,6 @@ if not newest_update or tonumber(newest_update) < tonumber(update_id) or now - n
   newest = update_id .. '|' .. whole(now)
 end
 redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before, 'newest:' .. sender, newest)
-redis.call('ZADD', MAILBOX, update_id, member)
 if tonumber(day) ~= today then redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms)) end
 redis.call('EXPIRE', MAILBOX, request.ttl_s)
 touch(request.ttl_s, {SEEN}, now)

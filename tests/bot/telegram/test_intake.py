@@ -221,16 +221,6 @@ async def test_an_update_that_cannot_be_stored_is_skipped(
     assert await waiting(store) == []
 
 
-async def test_an_update_that_our_reader_cannot_read_is_refused_alone(store: RedisClient) -> None:
-    intake = intake_on(store)
-
-    def read(_: object) -> Update:
-        raise AssertionError
-
-    with pytest.raises(UpdateRefused):
-        await replace(intake, read=read).accept(raw.message("Hello"))
-
-
 async def test_a_press_is_acted_on_at_once_and_other_talk_is_not_stored(store: RedisClient) -> None:
     intake = intake_on(store, buttons := Buttons())
     await intake.accept(raw.pressed())

@@ -164,7 +164,8 @@ async def test_others_hardly_wait_while_one_update_is_refused(
             raise refusals.pop()
         taken.append(raw["update_id"])
 
-    await polled(*[updates(4, 5, 6)] * 13, updates(7), accept=accept, pause=pauses)
+    again, away = [updates(4, 5, 6)], refusal(502, "")
+    await polled(*again * 6, away, *again * 7, updates(7), accept=accept, pause=pauses)
     assert max(pauses.taken_s) <= 1
     assert taken == [5, 6, 4, 7]
     assert offsets(api)[-3:] == [None, "7", "8"]
@@ -176,6 +177,7 @@ async def test_an_update_that_cannot_be_read_costs_only_itself(
     half, deep = b'"\\ud83d, {\\"update_id\\": 1}"', b"[" * 5_000 + b"]" * 5_000
     values = [half, deep, b'"%b"' % (b"a" * 2**20), half]
     read = b", ".join(b'{"update_id": %d, "a": %b}' % each for each in enumerate(values, 5))
+    read += b', {"update_id": %b}' % (b"9" * 5_000)
     taken: list[Mapping[str, object]] = []
 
     async def accept(raw: Mapping[str, object], **_: bool) -> None:

@@ -44,7 +44,7 @@ class ScriptedTelegram(QuietChat):
 
     answers: list[TelegramError | None] = field(default_factory=list)
     waits_s: list[float | FloodWait] = field(default_factory=list)
-    delete_error: TelegramError | None = None
+    delete_errors: list[TelegramError | None] = field(default_factory=list)
     gate: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     before_delete: Callable[[], Awaitable[None]] | None = None
@@ -86,8 +86,8 @@ class ScriptedTelegram(QuietChat):
         if self.before_delete:
             await self.before_delete()
         await super().delete(chat_id, message_id)
-        if self.delete_error:
-            raise self.delete_error
+        if self.delete_errors and (error := self.delete_errors.pop(0)):
+            raise error
 
     @property
     def texts(self) -> list[str]:
@@ -353,7 +353,7 @@ async def test_only_a_part_just_sent_is_deleted_if_the_next_mark_is_refused(
     deleted: list[tuple[int, int]],
 ) -> None:
     deliver.telegram.answers = answers
-    deliver.telegram.delete_error = OutcomeUnknown()  # it hides no refusal
+    deliver.telegram.delete_errors = [OutcomeUnknown()]  # it hides no refusal
     deliver.marks.refused_from = refused_from
     with pytest.raises(LeaseLost):
         await deliver(ONE, TWO, THREE, replaces=replaces)
@@ -515,8 +515,10 @@ async def test_a_reply_replaces_the_former_one_in_place_by_plain_parts(deliver: 
 
 
 async def test_surplus_messages_of_the_former_reply_are_deleted(deliver: Delivering) -> None:
+    deliver.telegram.delete_errors = [FloodWait(3), None, FloodWait(40)]
     delivery = await deliver(ONE, replaces=(20, 21, 22))
-    assert deliver.telegram.deleted == [(CHAT, 21), (CHAT, 22)]
+    deleted = [(CHAT, 21), (CHAT, 21), (CHAT, 22)]  # once more, but only after a short ban
+    assert (deliver.pauses, deliver.telegram.deleted) == ([3], deleted)
     assert delivery == Delivery("delivered", (20,), InDoubt(CHAT, 20, was_edited=True))
 
 

@@ -10,7 +10,7 @@ from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Superseded
 from memory.scopes.changes import Revision
 from memory.scopes.log import Cursor
-from memory.store.errors import LeaseLost
+from memory.store.errors import LeaseLost, StoreRefused
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -32,6 +32,12 @@ async def _expire(memory: Memory) -> None:
 
 
 async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memory) -> None:
+    """One that a damaged mailbox could not take is taken when the key is mended."""
+    mailbox = memory.keys.scope(HERE).mailbox
+    await memory.client.call("SET", mailbox, "damaged")
+    with pytest.raises(StoreRefused):
+        await put(memory, 1)
+    await memory.client.call("DEL", mailbox)
     assert [await put(memory, 1), await put(memory, 1)] == [Outcome.TAKEN, Outcome.DUPLICATE]
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
 
