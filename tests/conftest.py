@@ -168,7 +168,7 @@ def tokens() -> TokenCounter:
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Have bots forked from one process from now on, which saves the seconds of their imports."""
-    from tests.acceptance.forking import fork_bots  # noqa: PLC0415 - only for tests with bots
+    from tests.acceptance.bot_process import fork_bots  # noqa: PLC0415 - only for tests with bots
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
-from tests.lab.bots import ROOT
+from tests.acceptance.bot_process import ROOT
 from tests.lab.measures import Source, budgets, doubled_classes, parameters, product
 
 pytestmark = pytest.mark.xdist_group("structure")  # so that one worker reads the sources, once

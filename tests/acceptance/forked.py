@@ -3,9 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO
 
 import orjson
 
@@ -27,20 +26,16 @@ class Forked:
     async def start(
         cls,
         launcher: str,
-        environment: dict[str, str],
+        environment: Mapping[str, str],
         command: Sequence[str],
-        log: BinaryIO | None = None,
     ) -> "Forked":
-        """Start a bot with this environment; it writes to `log`, or `stdout` has what it writes.
-
-        `command` follows `python -m bot`.
-        """
+        """Start a bot with this environment; `command` follows `python -m bot`."""
         ours, output = socket.socketpair()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(launcher)
         with output:
-            asked, written = orjson.dumps([environment, [*command]]), log or output
-            socket.send_fds(connection, [asked], [written.fileno()])
+            asked = orjson.dumps([environment, [*command]])
+            socket.send_fds(connection, [asked], [output.fileno()])
         watch = await asyncio.open_unix_connection(sock=connection)
         stream = await asyncio.open_unix_connection(sock=ours, limit=2**22)
         async with asyncio.timeout(_START_S):

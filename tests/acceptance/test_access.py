@@ -7,8 +7,9 @@ import asyncio
 import re
 from pathlib import Path
 
+from tests.acceptance.bot_process import BotProcess
 from tests.acceptance.buttons import press, press_now, shown
-from tests.acceptance.rig import US, BotProcess, Rig
+from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply

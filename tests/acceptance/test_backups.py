@@ -8,8 +8,9 @@ import pytest
 
 from bot.features.backup.backup_file import BackupReader
 from bot.features.backup.command_line import NOTHING_THERE
+from tests.acceptance.bot_process import run_command
 from tests.acceptance.buttons import erase_now
-from tests.acceptance.rig import Rig, open_rig, run_command
+from tests.acceptance.rig import Rig, open_rig
 from tests.servers.bot_api import User
 from tests.stored import everything_stored
 from tests.valkey import opened

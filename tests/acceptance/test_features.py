@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.bot_process import run_command
 from tests.acceptance.buttons import erase_now, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import Rig, run_command
+from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_starting import refusal_of
 from tests.acceptance.test_voice import spoken

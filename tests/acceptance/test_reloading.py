@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.acceptance.rig import ROOT, Rig
+from tests.acceptance.bot_process import ROOT
+from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 
 ADMIN_ID, ANNA_ID = 1009, 1001

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import orjson
 
+from tests.acceptance.bot_process import ROOT
 from tests.acceptance.operator_parts import chart
-from tests.acceptance.rig import ROOT, Rig
+from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Hang

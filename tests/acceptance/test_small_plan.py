@@ -8,7 +8,8 @@ import pytest
 
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
-from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.acceptance.bot_process import BotProcess
+from tests.acceptance.rig import Rig, open_rig
 from tests.memory.conftest import memory_of
 from tests.memory.limits.conftest import fill_up
 from tests.servers.bot_api import Chat, Person

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from bot.telegram.bot_api import TelegramClient
-from tests.acceptance.rig import BotProcess, Rig
+from tests.acceptance.bot_process import BotProcess
+from tests.acceptance.rig import Rig
 from tests.valkey import OneNodeCluster, free_port
 
 
@@ -62,7 +63,7 @@ async def test_the_reason_for_an_impossible_start_is_shown(
 
 async def test_a_port_in_use_is_named_with_the_command_that_was_typed(rig: Rig) -> None:
     port = urlsplit(rig.telegram.url).port
-    refused = await refusal_of(rig.another_bot(from_scratch=True, port=port, makelevel=""))
+    refused = await refusal_of(rig.another_bot(module="bot", port=port, makelevel=""))
     assert refused["reason"] == "PortUnavailable"
     assert refused["advice"].endswith(f"PORT=8081 {shlex.quote(sys.executable)} -m bot")
 

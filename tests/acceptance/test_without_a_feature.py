@@ -7,9 +7,10 @@ import pytest
 
 from bot.features import OUR_FEATURES
 from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.bot_process import ROOT
 from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import ROOT, Rig
+from tests.acceptance.rig import Rig
 
 LIST = Path("bot", "features", "__init__.py")
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.acceptance.bot_process import BotProcess
+from tests.acceptance.rig import Rig, open_rig
 
 
 async def test_one_process_polls_and_another_takes_over_when_it_is_killed(

@@ -8,6 +8,7 @@ do: it shows "typing", streams an answer, and sends it.
 
 import asyncio
 import os
+import sys
 
 import uvloop
 from openai import AsyncOpenAI
@@ -15,6 +16,7 @@ from telegram import Update
 from telegram.constants import ChatAction
 from telegram.ext import Application, ContextTypes, MessageHandler, filters
 
+BASELINE = "tests.lab.baseline_bot"
 _SYSTEM = "You are a helpful assistant in a Telegram chat."
 
 
@@ -58,6 +60,8 @@ def main() -> None:
         .build()
     )
     application.add_handler(MessageHandler(filters.TEXT, bot.answer))
+    sys.stdout.write("serving\n")
+    sys.stdout.flush()
     application.run_polling()
 
 

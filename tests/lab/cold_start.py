@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
-from tests.lab.bots import Running
-from tests.lab.figures import milliseconds
+from tests.lab.figures import milliseconds, resident_mb
 from tests.lab.index import CHAT, Conversation, K, main
 from tests.lab.made_up import made_up
 from tests.lab.recall import found_alone
@@ -85,10 +84,9 @@ async def measure(size: int, redis: str) -> dict[str, object]:
     await other.turn()  # the first one loads what later ones have
     gc.collect()
     gc.freeze()  # what this laboratory made up is not a part of the bot
-    this = Running(os.getpid(), 0)
-    resident_mb = this.resident_mb
+    before_mb = resident_mb(os.getpid())
     alone = await first_search(long)
-    grown = this.resident_mb - resident_mb
+    grown = resident_mb(os.getpid()) - before_mb
     during = await observed(other.turn, first_search(long))
     await client.close()
     return {

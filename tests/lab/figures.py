@@ -1,8 +1,24 @@
-"""Turns samples into figures: percentiles."""
+"""Figures of a process, and percentiles of samples."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """Return user and system time so far, in seconds; counted by the kernel in steps of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+
+
+def resident_mb(pid: int) -> float:
+    """Return the resident memory of a process in MB, shared memory included."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return round(int(status.partition("VmRSS:")[2].split()[0]) / 1024, 1)
 
 
 def milliseconds(seconds: Sequence[float]) -> dict[str, float]:

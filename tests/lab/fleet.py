@@ -5,7 +5,6 @@ defaults, except the send rate: with Telegram's 30 a second only that limit woul
 measure a period, take two readings and their difference.
 """
 
-import asyncio
 import os
 import tempfile
 import time
@@ -16,14 +15,16 @@ from pathlib import Path
 
 from bot.telegram.telegram import WEBHOOK_PATH
 from memory.store.client import RedisClient
-from tests.lab.bots import BASELINE, Processes, Running
+from tests.acceptance.bot_process import BotProcess
+from tests.acceptance.rig import environment_of
+from tests.lab.baseline_bot import BASELINE
+from tests.lab.figures import TICKS_A_SECOND, cpu_s
 from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import TOKEN, LeanTelegram
 from tests.lab.people import Posting
-from tests.valkey import ValkeyServer, free_port
+from tests.valkey import ValkeyServer, free_port, opened
 
 _SECRET = "a-secret-of-the-benchmark"
-_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CORES = os.cpu_count() or 1
 
 
@@ -32,20 +33,15 @@ class Fleet:
     """Running processes and their surroundings; a bot that polls is the only worker."""
 
     telegram: LeanTelegram
-    model: Running
-    valkey: ValkeyServer
+    model: BotProcess
     redis: RedisClient
-    workers: tuple[Running, ...]
-    web: Running | None = None
+    environment: Mapping[str, str]
+    workers: tuple[BotProcess, ...] = ()
+    web: BotProcess | None = None
     posting: Posting | None = None
 
     @property
-    def environment(self) -> dict[str, str]:
-        """The environment of the bot's processes."""
-        return environment_of(self.telegram.url, self.model.port, self.valkey.url)
-
-    @property
-    def bots(self) -> dict[str, Running]:
+    def bots(self) -> dict[str, BotProcess]:
         """The bot's own processes by name."""
         if self.web is None:
             return {"bot": self.workers[0]}
@@ -53,62 +49,52 @@ class Fleet:
         return {"web": self.web, **workers}
 
 
-def environment_of(telegram_url: str, model_port: int, redis_url: str) -> dict[str, str]:
-    """Return the environment of a bot between these servers, without limits and hints."""
-    return {
-        "TELEGRAM_BOT_TOKEN": TOKEN,
-        "TELEGRAM_API_URL": telegram_url,
-        "OPENAI_API_KEY": "sk-benchmark",
-        "OPENAI_BASE_URL": f"http://{HOST}:{model_port}/v1",
-        "OPENAI_MODEL": "gpt-load",
-        "OPENAI_EMBEDDING_MODEL": "hashed-words",
-        "REDIS_URL": redis_url,
-        "SENDS_PER_SECOND": "0",
-        "HINTS": "off",
-    }
-
-
 @asynccontextmanager
 async def fleet(workers: int) -> AsyncIterator[Fleet]:
     """Run one web process and some workers inside the block."""
-    async with _surroundings() as (surroundings, processes):
-        common = surroundings.environment
+    async with AsyncExitStack() as stack:
+        around = await stack.enter_async_context(_surroundings())
         port = free_port()
-        web = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
-        started = [processes.start("web", "bot", "web", environment=common | web)]
-        for number in range(1, workers + 1):
-            own = common | {"PORT": str(free_port())}
-            started.append(processes.start(f"worker {number}", "bot", "worker", environment=own))
-        first, *others = await asyncio.gather(*started)
+        own = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
+        web = BotProcess({**around.environment, **own}, command="web")
+        started = [BotProcess(around.environment, command="worker") for _ in range(workers)]
+        for bot in (web, *started):
+            await stack.enter_async_context(bot)
         async with Posting(port, WEBHOOK_PATH, _SECRET) as posting:
-            yield replace(surroundings, workers=tuple(others), web=first, posting=posting)
+            yield replace(around, workers=tuple(started), web=web, posting=posting)
 
 
 @asynccontextmanager
 async def baseline() -> AsyncIterator[Fleet]:
     """Run the bot without memory, which polls and has no port, inside the block."""
-    async with _surroundings() as (surroundings, processes):
-        bot = await processes.start("baseline", BASELINE, environment=surroundings.environment)
-        yield replace(surroundings, workers=(bot,))
+    async with _surroundings() as around, BotProcess(around.environment, module=BASELINE) as bot:
+        yield replace(around, workers=(bot,))
 
 
 @asynccontextmanager
-async def _surroundings() -> AsyncIterator[tuple[Fleet, Processes]]:
+async def _surroundings() -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        valkey = ValkeyServer(folder, "--appendonly", "yes", "--appendfsync", "everysec")
-        stack.callback(valkey.stop)
-        valkey.start()
-        redis = await RedisClient.open(valkey.url)
-        stack.push_async_callback(redis.close)
+        options = ("--appendonly", "yes", "--appendfsync", "everysec")
+        valkey = stack.enter_context(ValkeyServer(folder, *options))
+        redis = await stack.enter_async_context(opened(valkey.url))
         telegram = await stack.enter_async_context(LeanTelegram())
-        processes = await stack.enter_async_context(Processes(folder))
-        port = free_port()
-        arguments = "tests.lab.lean_model", str(port)
-        model = await processes.start("model", *arguments, environment={"PORT": str(port)})
-        yield Fleet(telegram, model, valkey, redis, ()), processes
+        environment, model = served(folder, telegram, "tests.lab.lean_model", valkey.url)
+        await stack.enter_async_context(model)
+        yield Fleet(telegram, model, redis, environment)
         if odd := telegram.odd:
             raise RuntimeError(f"{len(odd)} answers were not the model's: {odd[:3]}")
+
+
+def served(
+    folder: Path, telegram: LeanTelegram, model: str, redis: str
+) -> tuple[dict[str, str], BotProcess]:
+    """Return the environment of bots without a limit of sends, and their model, not started yet."""
+    port = free_port()
+    address = f"http://{HOST}:{port}"
+    environment = environment_of(folder, telegram.url, TOKEN, f"{address}/v1", redis)
+    environment |= {"OPENAI_MODEL": "gpt-load", "SENDS_PER_SECOND": "0", "PORT": "0"}
+    return environment, BotProcess(environment, module=model, command=str(port))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +121,10 @@ class Reading:
         return cls(
             at=time.monotonic(),
             sent=fleet.telegram.sent,
-            cpu_s={name: bot.cpu_s for name, bot in fleet.bots.items()}
+            cpu_s={name: cpu_s(bot.pid) for name, bot in fleet.bots.items()}
             | {
                 "redis": float(used["used_cpu_sys"]) + float(used["used_cpu_user"]),
-                "model": fleet.model.cpu_s,
+                "model": cpu_s(fleet.model.pid),
                 "people_and_telegram": time.process_time(),
             },
             machine_s=_machine_s(),
@@ -180,4 +166,4 @@ def _machine_s() -> float:
     """Return the CPU time of all cores since the machine's start in seconds, without idle time."""
     fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
     user, nice, system, _idle, _waiting, *interrupts = map(int, fields[:8])
-    return (user + nice + system + sum(interrupts)) / _TICKS_A_SECOND
+    return (user + nice + system + sum(interrupts)) / TICKS_A_SECOND

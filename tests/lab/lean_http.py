@@ -5,6 +5,7 @@ It reads whole requests, writes bytes, and keeps connections open. It checks not
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
 from typing import cast
 
@@ -25,6 +26,14 @@ async def serve(handle: Handle, port: int = 0) -> asyncio.Server:
     """Answer on loopback until the server is closed; port 0 takes a free one."""
     loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: _Connection(handle), HOST, port)
+
+
+async def run(handle: Handle, port: int) -> None:
+    """Answer until the process ends; say on stdout when it begins, as a bot does."""
+    server = await serve(handle, port)
+    sys.stdout.write("serving\n")
+    sys.stdout.flush()
+    await server.serve_forever()
 
 
 def answer(transport: asyncio.Transport, body: bytes) -> None:

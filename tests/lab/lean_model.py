@@ -23,8 +23,8 @@ from typing import Any
 
 import orjson
 
-from tests.lab.bots import REPLY, empty
-from tests.lab.lean_http import CHUNKED, LAST_CHUNK, answer, chunk, serve
+from tests.lab.lean_http import CHUNKED, LAST_CHUNK, answer, chunk, run
+from tests.lab.plain_model import REPLY, empty
 from tests.servers.word_vectors import embed
 
 DIMENSIONS = 512
@@ -132,10 +132,5 @@ def events(*deltas: Mapping[str, object], reason: str = "stop") -> list[bytes]:
     return [CHUNKED + written[0], *written[1:last], b"".join(written[last:]) + LAST_CHUNK]
 
 
-async def main() -> None:
-    server = await serve(LeanModel().handle, int(sys.argv[1]))
-    await server.serve_forever()
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(run(LeanModel().handle, int(sys.argv[1])))

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from tests.lab.bots import REPLY
 from tests.lab.lean_http import HOST, answer, serve
+from tests.lab.plain_model import REPLY
 
 TOKEN = "7000000001:load"
 Update = dict[str, object]

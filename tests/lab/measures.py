@@ -23,15 +23,18 @@ from pathlib import Path
 
 from bot.language.catalogue import Catalogue
 from memory.behaviors.statements import Statement
-from tests.lab.bots import PATIENCE_S, ROOT, Model, Running, World
-from tests.servers.bot_api import BotApiServer
-from tests.servers.model_api import ChatRequest, ModelApiServer, Reply
+from tests.acceptance.bot_process import ROOT
+from tests.acceptance.rig import Rig, open_rig
+from tests.lab.plain_model import Model
+from tests.servers.model_api import ChatRequest, Reply
 from tests.valkey import ValkeyServer
 
 PACKAGES = ("bot", "memory", "config")
 WARMING_MESSAGES = 3
 _ROUND_S = 12.0  # longer than a round of all that runs while nobody talks
 _AGAIN_S = 0.5
+_SOON = {"OPENAI_API": "chat", "LEARN_EVERY_TURNS": "1", "LEARN_AFTER_S": "1"}
+"""The bot learns soon after each message, so that a path ends in seconds."""
 
 WIRING = ("app", "feature", "features", "assistant")
 """Files beside `bot/app.py` that only put parts together."""
@@ -161,8 +164,11 @@ async def traced_paths(kinds: Collection[str] = KINDS) -> dict[str, dict[str, in
     nobody talks do not count.
     """
     with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as valkey:
-        async with BotApiServer() as telegram, ModelApiServer(LearningModel()) as model:
-            return await _paths(_TracedWorld(telegram, model, valkey, Path(folder)), kinds)
+        async with open_rig(valkey.url, Path(folder), settings=_SOON) as rig:
+            rig.model.responder = LearningModel()
+            rig.bot = rig.another_bot(module="tests.lab.traced_bot")
+            async with rig.bot:
+                return await _paths(rig, kinds)
 
 
 class LearningModel(Model):
@@ -180,55 +186,38 @@ class LearningModel(Model):
         return replace(reply, text=json.dumps(filled))
 
 
-class _TracedWorld(World):
-    """Learns soon after each message, so that a path ends in seconds."""
+async def _paths(rig: Rig, kinds: Collection[str]) -> dict[str, dict[str, int]]:
+    # The last of what a bot does once, after it is ready.
+    described = len(Catalogue().languages)
+    calls = partial(rig.telegram.calls_to, "setMyDescription")
+    await rig.telegram.wait_for(lambda: len(calls()) == described)
+    traced = {"start": await _trace(rig)}
+    person, chat = rig.person(7_000, "Person")
+    learned = 0
 
-    def environment(self, port: int, redis: str) -> dict[str, str]:
-        learning = {"LEARN_EVERY_TURNS": "1", "LEARN_AFTER_S": "1"}
-        return super().environment(port, redis) | learning
+    async def send(kind: str) -> None:
+        """Send something; return when the bot has learned from it, if it can."""
+        nonlocal learned
+        if kind == "picture":
+            await rig.send(person, chat, "photo", caption="What is this?")
+        else:
+            await rig.ask(person, chat, _SAID.get(kind, kind))
+        learned += 0 if kind == "forget" else 2
+        await rig.wait_until_learned(learned)
 
-
-async def _paths(world: World, kinds: Collection[str]) -> dict[str, dict[str, int]]:
-    async with world.running("tests.lab.traced_bot") as bot:
-        # The last of what a bot does once, after it is ready.
-        described = len(Catalogue().languages)
-        calls = partial(world.telegram.calls_to, "setMyDescription")
-        await world.telegram.wait_for(lambda: len(calls()) == described, PATIENCE_S)
-        traced = {"start": await _trace(bot, world)}
-        [(person, chat)] = world.people(7_000, 1)
-
-        async def send(kind: str) -> None:
-            """Send something; return when the bot has learned from it, if it can."""
-            messages = _learned(world)
-            if kind == "picture":
-                said = await person.send(chat, "photo", caption="What is this?")
-            else:
-                said = await person.say(chat, _SAID.get(kind, kind))
-            await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
-            async with asyncio.timeout(PATIENCE_S):
-                while kind != "forget" and _learned(world) < messages + 2:  # noqa: ASYNC110 - it is another process
-                    await asyncio.sleep(_AGAIN_S)
-
-        for number in range(WARMING_MESSAGES):
-            await send(f"Message {number}")
-        await _trace(bot, world)  # what follows the last message is over
-        await _signalled(bot, world, signal.SIGUSR1)
-        await asyncio.sleep(_ROUND_S)
-        quiet = set((await _trace(bot, world))["functions"])
-        for kind in kinds:
-            await _signalled(bot, world, signal.SIGUSR1)
-            await send(kind)
-            trace = await _trace(bot, world)
-            trace["functions"] = [each for each in trace["functions"] if each not in quiet]
-            traced[kind] = trace
-        return {name: _counted(trace) for name, trace in traced.items()}
-
-
-def _learned(world: World) -> int:
-    """Return from how many messages the bot has learned."""
-    lines = (world.folder / "tests.lab.traced_bot.log").read_text().splitlines(keepends=True)
-    logged = [json.loads(line) for line in lines if line.endswith("}\n")]
-    return sum(line["messages"] for line in logged if line["event"] == "learned")
+    for number in range(WARMING_MESSAGES):
+        await send(f"Message {number}")
+    await _trace(rig)  # what follows the last message is over
+    await _signalled(rig, signal.SIGUSR1)
+    await asyncio.sleep(_ROUND_S)
+    quiet = set((await _trace(rig))["functions"])
+    for kind in kinds:
+        await _signalled(rig, signal.SIGUSR1)
+        await send(kind)
+        trace = await _trace(rig)
+        trace["functions"] = [each for each in trace["functions"] if each not in quiet]
+        traced[kind] = trace
+    return {name: _counted(trace) for name, trace in traced.items()}
 
 
 def _counted(trace: Mapping[str, list[str]]) -> dict[str, int]:
@@ -242,21 +231,21 @@ def _counted(trace: Mapping[str, list[str]]) -> dict[str, int]:
     }
 
 
-async def _trace(bot: Running, world: World) -> dict[str, list[str]]:
+async def _trace(rig: Rig) -> dict[str, list[str]]:
     """Return the trace when nothing new has run for a while."""
-    trace = await _signalled(bot, world, signal.SIGUSR2)
+    trace = await _signalled(rig, signal.SIGUSR2)
     await asyncio.sleep(_AGAIN_S)
-    while (later := await _signalled(bot, world, signal.SIGUSR2)) != trace:
+    while (later := await _signalled(rig, signal.SIGUSR2)) != trace:
         trace = later
         await asyncio.sleep(_AGAIN_S)
     return trace
 
 
-async def _signalled(bot: Running, world: World, number: signal.Signals) -> dict[str, list[str]]:
+async def _signalled(rig: Rig, number: signal.Signals) -> dict[str, list[str]]:
     """Send a signal to the bot; return the trace that it writes at each."""
-    written = world.folder / "trace.json"
+    written = Path(rig.environment["HOME"]) / "trace.json"
     written.unlink(missing_ok=True)
-    kill(bot.pid, number)
+    kill(rig.bot.pid, number)
     while not written.exists():  # noqa: ASYNC110 - it is another process
         await asyncio.sleep(0.01)
     trace: dict[str, list[str]] = json.loads(written.read_bytes())

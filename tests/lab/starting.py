@@ -10,13 +10,16 @@ settings are the smallest ones. All run with this Python and with the packages t
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from tests.lab.bots import BASELINE, Processes
+from tests.acceptance.bot_process import BotProcess
+from tests.lab.baseline_bot import BASELINE
+from tests.lab.figures import cpu_s, resident_mb
 from tests.servers.bot_api import BotApiServer
 
 _SETTLE_S = 3
@@ -40,6 +43,8 @@ async def polled(tree: Path, module: str) -> dict[str, float]:
 
             telegram.updates.begin_poll = begun  # type: ignore[method-assign]
             environment = {
+                "PATH": os.environ["PATH"],
+                "HOME": folder,
                 "PWD": str(tree),
                 "DATA_DIR": folder,
                 "TELEGRAM_API_URL": telegram.url,
@@ -48,12 +53,11 @@ async def polled(tree: Path, module: str) -> dict[str, float]:
                 "OPENAI_MODEL": "none",
                 "PORT": "0",
             }
-            async with Processes(Path(folder)) as processes:
-                bot = await processes.start("bot", module, environment=environment)
+            async with BotProcess(environment, module=module) as bot:
                 await asyncio.wait_for(polls.wait(), _TIMEOUT_S)
-                cpu_s = bot.cpu_s
+                used_s = cpu_s(bot.pid)
                 await asyncio.sleep(_SETTLE_S)
-                return {"first_poll_cpu_s": cpu_s, "idle_mb": bot.resident_mb}
+                return {"first_poll_cpu_s": used_s, "idle_mb": resident_mb(bot.pid)}
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,14 +35,18 @@ from memory.scopes.fields import Watermark
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.acceptance.bot_process import BotProcess
+from tests.acceptance.pages import wait_until_ready
+from tests.acceptance.rig import EMBEDDINGS, KEY, Rig, open_rig
 from tests.bot.features.services import services_of
-from tests.lab.bots import BASELINE, EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World
+from tests.lab.baseline_bot import BASELINE
+from tests.lab.figures import cpu_s, resident_mb
 from tests.lab.made_up import made_up, short_texts
+from tests.lab.plain_model import REPLY, Model
 from tests.lab.recall import OPTIONS, append_all
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.wire_tap import RoundTrip, Traffic, WireTap, is_over
-from tests.servers.bot_api import BotApiServer, Chat, Person
-from tests.servers.model_api import Dialect, ModelApiServer
+from tests.servers.bot_api import Chat, Person
 from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
@@ -54,14 +58,17 @@ AT_TURNS = (50, 500, 5_000)
 ROUND_TURNS = 4  # a round of learning follows so many turns (`LEARN_EVERY_TURNS`)
 STEADY_TURNS = 2 * ROUND_TURNS
 CHAT_PAUSE_S = 1.5  # longer than the rate limit of a chat, so that no steady turn waits for it
+PATIENCE_S = 180
+DEFAULTS: Mapping[str, str] = {"OPENAI_MODEL": "gpt-benchmark", "OPENAI_API": "chat"}
 
 
-async def load(world: World, bot: Running, first_person: int) -> dict[str, float]:
+async def load(rig: Rig, bot: BotProcess, first_person: int) -> dict[str, float]:
     """Let many people talk at the same time; return the cost of a turn."""
-    people, texts = world.people(first_person, PEOPLE), short_texts(WARMING_TURNS + TURNS)
+    people = [rig.person(first_person + at, f"Person {at}") for at in range(PEOPLE)]
+    texts = short_texts(WARMING_TURNS + TURNS)
     await asyncio.gather(*(talk(*each, texts[:WARMING_TURNS]) for each in people))
     await _quiet(bot)
-    cpu_s, began = bot.cpu_s, time.perf_counter()
+    before_s, began = cpu_s(bot.pid), time.perf_counter()
     await asyncio.gather(*(talk(*each, texts[WARMING_TURNS:]) for each in people))
     seconds = time.perf_counter() - began
     await _quiet(bot)
@@ -69,20 +76,21 @@ async def load(world: World, bot: Running, first_person: int) -> dict[str, float
     return {
         "turns": turns,
         "turns_a_second": round(turns / seconds, 1),
-        "cpu_ms_a_turn": round(1000 * (bot.cpu_s - cpu_s) / turns, 1),
-        "resident_mb": bot.resident_mb,
+        "cpu_ms_a_turn": round(1000 * (cpu_s(bot.pid) - before_s) / turns, 1),
+        "resident_mb": resident_mb(bot.pid),
     }
 
 
-async def starts(world: World) -> dict[str, float]:
+async def starts(rig: Rig) -> dict[str, float]:
     """Return the seconds until `/readyz` answers 200 after a start, and the CPU seconds."""
-    seconds, cpu_s = [], []
+    seconds, used_s = [], []
     for _ in range(STARTS):
         began = time.perf_counter()
-        async with world.running() as bot:
+        async with rig.bot:
+            await wait_until_ready(rig)
             seconds.append(time.perf_counter() - began)
-            cpu_s.append(bot.cpu_s)
-    return {"s": round(median(seconds), 2), "cpu_s": round(median(cpu_s), 2)}
+            used_s.append(cpu_s(rig.bot.pid))
+    return {"s": round(median(seconds), 2), "cpu_s": round(median(used_s), 2)}
 
 
 async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
@@ -93,13 +101,13 @@ async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
         assert reply.text == REPLY, reply.text
 
 
-async def steady_turns(world: World) -> dict[str, object]:
+async def steady_turns(rig: Rig, valkey: ValkeyServer) -> dict[str, object]:
     """Return the Redis traffic of a turn in a warm process, by the length of the history."""
     figures: dict[str, object] = {}
-    async with WireTap(world.valkey.port) as tap, world.running(redis=tap.url):
+    async with WireTap(valkey.port) as tap, rig.another_bot(redis_url=tap.url):
         for number, turns in enumerate(AT_TURNS):
-            [(person, chat)] = world.people(9_000 + number, 1)
-            await remember(world, Scope.of_chat(chat.id), person, turns)
+            person, chat = rig.person(9_000 + number, "Person")
+            await remember(rig, Scope.of_chat(chat.id), person, turns)
             seen = []
             for text in short_texts(ROUND_TURNS + STEADY_TURNS):
                 begun = len(tap.passed)
@@ -113,13 +121,12 @@ async def steady_turns(world: World) -> dict[str, object]:
     return figures
 
 
-async def remember(world: World, conversation: Scope, person: Person, turns: int) -> None:
+async def remember(rig: Rig, conversation: Scope, person: Person, turns: int) -> None:
     """Store a conversation of so many turns with its vectors, as if all of it had been learned."""
-    client = await RedisClient.open(world.valkey.url)
-    async with open_client(world.model.base_url, KEY, PATIENCE_S) as embeddings:
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    async with open_client(rig.model.base_url, KEY, PATIENCE_S) as embeddings:
         embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)
-        bot_id = int(world.telegram.token.partition(":")[0])
-        memory = Memory(client, bot_id, await TokenCounter.load(), embedder, OPTIONS)
+        memory = Memory(client, rig.telegram.bot.id, await TokenCounter.load(), embedder, OPTIONS)
         said = [
             replace(each, sender_id=person.id if each.role == "user" else 0, sender_name="")
             for each in made_up(2 * turns).messages
@@ -143,11 +150,11 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
         await memory.scopes.write(scope_memory, Write(fields=[Watermark(learner, newest)]))
 
 
-async def _quiet(bot: Running) -> None:
+async def _quiet(bot: BotProcess) -> None:
     """Wait until the work after a turn is done, that is, until almost no CPU time is used."""
-    used = -1.0
-    while bot.cpu_s - used > 0.02:
-        used = bot.cpu_s
+    used_s = -1.0
+    while cpu_s(bot.pid) - used_s > 0.02:
+        used_s = cpu_s(bot.pid)
         await asyncio.sleep(1)
 
 
@@ -169,34 +176,33 @@ def _steady(seen: Sequence[tuple[Traffic, int]]) -> dict[str, object]:
     }
 
 
-async def streamed(world: World, model: Model) -> dict[str, float]:
+async def streamed(rig: Rig) -> dict[str, float]:
     """Return the CPU of a turn whose answer takes a second, in ms, with and without drafts."""
-    model.pause_s = 1 / 60
+    rig.model.responder = Model(pause_s=1 / 60)
     cpu_ms = {}
     for people, stream in ((4_000, "off"), (5_000, "drafts")):
-        each = replace(world, stream=stream)
-        async with each.running() as bot:
-            cpu_ms[stream] = (await load(each, bot, people))["cpu_ms_a_turn"]
+        async with rig.another_bot(stream=stream) as bot:
+            cpu_ms[stream] = (await load(rig, bot, people))["cpu_ms_a_turn"]
     return {**cpu_ms, "ratio": round(cpu_ms["drafts"] / cpu_ms["off"], 2)}
 
 
-async def measure(world: World, answers: Model) -> dict[str, object]:
-    async with world.running(BASELINE) as baseline:
-        without_memory = await load(world, baseline, 1_000)
-    start = await starts(world)
-    async with world.running() as bot:
-        ricordo = await load(world, bot, 2_000)
-    by_responses = replace(world, api="responses")
-    async with by_responses.running() as bot:
-        over_responses = await load(by_responses, bot, 3_000)
+async def measure(rig: Rig, valkey: ValkeyServer) -> dict[str, object]:
+    rig.model.responder = Model()
+    async with rig.another_bot(module=BASELINE) as bot:
+        without_memory = await load(rig, bot, 1_000)
+    start = await starts(rig)
+    async with rig.another_bot() as bot:
+        ricordo = await load(rig, bot, 2_000)
+    async with rig.another_bot(openai_api="responses") as bot:
+        over_responses = await load(rig, bot, 3_000)
     return {
         "ricordo": ricordo,
         "over_responses": over_responses,
         "without_memory": without_memory,
         "cpu_ratio": round(ricordo["cpu_ms_a_turn"] / without_memory["cpu_ms_a_turn"], 2),
         "start": start,
-        "redis": await steady_turns(world),
-        "streamed": await streamed(world, answers),
+        "redis": await steady_turns(rig, valkey),
+        "streamed": await streamed(rig),
         "load_average": os.getloadavg()[0],
     }
 
@@ -204,10 +210,8 @@ async def measure(world: World, answers: Model) -> dict[str, object]:
 async def main() -> None:
     """Measure on a new Valkey."""
     with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as valkey:
-        answers = Model()
-        model = ModelApiServer(answers, dialect=Dialect(api_key=KEY))
-        async with BotApiServer() as telegram, model:
-            figures = await measure(World(telegram, model, valkey, Path(scratch)), answers)
+        async with open_rig(valkey.url, Path(scratch), settings=DEFAULTS) as rig:
+            figures = await measure(rig, valkey)
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
 
 

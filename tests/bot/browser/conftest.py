@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from tests.acceptance.rig import BotProcess
+from tests.acceptance.bot_process import BotProcess
 
 _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser
 
+from tests.acceptance.bot_process import ROOT
 from tests.acceptance.pages import page as address_of
-from tests.acceptance.rig import ROOT, open_rig
+from tests.acceptance.rig import open_rig
 from tests.bot.browser.visitor import PHONE, WIDE, Visitor, visiting
 from tests.servers.model_api import Reply, server_error
 

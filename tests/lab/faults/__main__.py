@@ -14,7 +14,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from tests.acceptance.forking import fork_bots
+from tests.acceptance.bot_process import fork_bots
 from tests.lab.faults.catalogue import FAULTS
 from tests.lab.faults.fault import Fault, play
 from tests.lab.faults.verdict import Verdict

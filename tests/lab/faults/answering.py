@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bot.turn.outbox import Outbox
 from memory.message import Message
 from memory.scopes.log import message_of, seq_of
-from tests.acceptance.rig import BotProcess
+from tests.acceptance.bot_process import BotProcess
 from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.fault import Fault

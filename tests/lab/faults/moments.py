@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tests.acceptance.rig import BotProcess
+from tests.acceptance.bot_process import BotProcess
 from tests.acceptance.scripted_day import Wish
 from tests.lab.faults.scene import Scene
 from tests.lab.wire_tap import RoundTrip

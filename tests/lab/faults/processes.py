@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from tests.acceptance.rig import BotProcess
+from tests.acceptance.bot_process import BotProcess
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import (
     ACCEPTING,

@@ -16,10 +16,10 @@ import orjson
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.work.item import WorkItem
+from tests.acceptance.bot_process import BotProcess
 from tests.acceptance.buttons import ERASE
 from tests.acceptance.memory_model import Batch, gullible, is_internal
 from tests.acceptance.planting import stored_memory
-from tests.acceptance.rig import BotProcess
 from tests.acceptance.scripted_day import Echo
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_learned_marks import LEARNED

@@ -16,7 +16,8 @@ from typing import Any, Literal
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope, ScopeKeys
-from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.acceptance.bot_process import BotProcess
+from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.lab.wire_tap import RoundTrip, WireTap
 from tests.servers.bot_api import BotApiServer, Chat, Pace

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
@@ -32,15 +32,14 @@ from typing import NamedTuple
 import httpx2
 
 from bot.telegram.telegram import WEBHOOK_PATH
-from memory.store.client import RedisClient
-from tests.acceptance.rig import run_command
-from tests.lab.bots import Processes, Running
-from tests.lab.fleet import environment_of
+from tests.acceptance.bot_process import BotProcess, run_command
+from tests.lab.figures import resident_mb
+from tests.lab.fleet import served
 from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import TOKEN, Update
 from tests.lab.month.audit import Audit, audit
 from tests.lab.month.people import ACTS, CHANCES, PRIVATE, MonthTelegram, Place
-from tests.valkey import ValkeyServer, free_port
+from tests.valkey import ValkeyServer, free_port, opened
 
 WORKERS = 4
 STRIKES = ("kill a worker", "", "full", "kill web", "", "backup", "failover", "", "kill Redis")
@@ -79,34 +78,38 @@ class Month:
     size: Size
     folder: Path
     telegram: MonthTelegram
-    processes: Processes
     valkey: ValkeyServer
     random: Random = field(default_factory=lambda: Random(1))
     places: list[Place] = field(default_factory=list)
-    running: dict[str, Running] = field(default_factory=dict)
+    bots: dict[str, BotProcess] = field(default_factory=dict)
     http: httpx2.AsyncClient = field(default_factory=lambda: httpx2.AsyncClient(timeout=60))
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     days: list[Figures] = field(default_factory=list)
+    webhook: str = field(default_factory=lambda: f"http://{HOST}:{free_port()}")
     turns: int = 0
     refused: int = 0
     asked: Counter[str] = field(default_factory=Counter)
     struck: list[str] = field(default_factory=list)
+    logged: Counter[str] = field(default_factory=Counter)
 
     async def play(self) -> None:
         """Play all days, or as many as there is time for."""
         ends = time.monotonic() + self.size.seconds
-        port = free_port()
-        served = ("model", "tests.lab.month.model", str(port))
-        model = await self.processes.start(*served, environment={"PORT": str(port)})
-        self.running["model"] = model
         self.places = [Place(number) for number in range(self.size.chats)]
         address = f"{self.valkey.url}?memory_mb={_REDIS_MB}"
-        self.settings = environment_of(self.telegram.url, port, address) | {
+        environment, model = served(self.folder, self.telegram, "tests.lab.month.model", address)
+        self.settings = environment | {
             "ALLOWED_USER_IDS": ",".join(str(each.person) for each in self.places),
             "MEMORY_TTL_DAYS": str(TTL_DAYS),
             "WEBHOOK_SECRET": _SECRET,
             "COALESCE_S": "0",
         }
+        own = {"WEBHOOK_URL": self.webhook, "PORT": self.webhook.rpartition(":")[2]}
+        web = BotProcess({**self.settings, **own}, command="web")
+        names = (f"worker {number}" for number in range(1, WORKERS + 1))
+        workers = {name: BotProcess(self.settings, command="worker") for name in names}
+        self.bots = {"model": model, "web": web, **workers}
+        await model.start()
         await self.deploy(0)
         for day in range(self.size.days):
             if time.monotonic() > ends:
@@ -127,26 +130,23 @@ class Month:
 
     async def deploy(self, day: int) -> None:
         """Replace every process, one after the other; the last worker only every nine days."""
-        for name in ("web", *(f"worker {number}" for number in range(1, WORKERS + 1))):
-            if name != f"worker {WORKERS}" or day % len(STRIKES) == 0:
-                await self.replace(name)
+        for name, bot in self.bots.items():
+            if name == "model" or (name == f"worker {WORKERS}" and day % len(STRIKES)):
+                continue
+            assert await bot.stop() == 0, name
+            await bot.start()
 
-    async def replace(self, name: str, *, kill: bool = False) -> None:
-        """End a process, if it runs, and start it again."""
-        await self.processes.stop(name, kill=kill)
-        port = free_port()
-        own = {"PORT": str(port)}
-        if name == "web":
-            own["WEBHOOK_URL"] = f"http://{HOST}:{port}"
-        started = (name, "bot", name.partition(" ")[0])
-        self.running[name] = await self.processes.start(*started, environment=self.settings | own)
+    async def kill(self, name: str) -> None:
+        """Kill a process, and start it again."""
+        await self.bots[name].kill()
+        await self.bots[name].start()
 
     async def deliver(self, update: Update) -> None:
         """Post an update until it is taken in, as Telegram does."""
         headers = {"X-Telegram-Bot-Api-Secret-Token": _SECRET}
         while True:
-            url = f"http://{HOST}:{self.running['web'].port}{WEBHOOK_PATH}"
             try:
+                url = f"{self.webhook}{WEBHOOK_PATH}"
                 answer = await self.http.post(url, json=update, headers=headers)
                 if answer.is_success:
                     return
@@ -250,9 +250,9 @@ class Month:
         self.struck += [chosen] if chosen else []
         match chosen:
             case "kill a worker":
-                await self.replace("worker 1", kill=True)
+                await self.kill("worker 1")
             case "kill web":
-                await self.replace("web", kill=True)
+                await self.kill("web")
             case "full":
                 used = self._info("memory", "used_memory")
                 self.valkey.ask(f"CONFIG SET maxmemory {used}")
@@ -291,8 +291,7 @@ class Month:
 
     async def command(self, *arguments: str, **settings: str) -> None:
         """Run a command of the bot to its end; raise `RuntimeError` if it fails."""
-        environment = {"PATH": "", "HOME": str(self.folder), **settings}
-        status, said = await run_command(environment, *arguments)
+        status, said = await run_command(settings, *arguments)
         if status:
             raise RuntimeError(said[-2_000:])
 
@@ -303,21 +302,39 @@ class Month:
                 "day": day + 1,
                 "at": time.time(),
                 "turns": self.turns,
-                "resident_mb": {name: each.resident_mb for name, each in self.running.items()},
+                "resident_mb": {name: resident_mb(bot.pid) for name, bot in self.bots.items()},
                 "redis_mb": round(self._info("memory", "used_memory") / 2**20, 1),
                 "disk_mb": round(files / 2**20, 1),
                 "struck": self.struck[-1:] or [""],
             }
         )
         sys.stderr.write(json.dumps(self.days[-1]) + "\n")
+        self._note_logs()
+
+    def _note_logs(self) -> None:
+        """Count each warning and error, except that a busy machine held the loop; keep no lines."""
+        for bot in self.bots.values():
+            self.logged.update(
+                f"{line['event']} {line.get('reason') or line.get('error') or ''}".strip()
+                for line in bot.log
+                if line.get("level") in ("error", "critical", "warning")
+                and "loop" not in line["event"]
+            )
+            bot.log.clear()
+            bot.raw.clear()
+
+    async def close(self) -> None:
+        """End all processes, the model last: bots that end finish their turns."""
+        async with AsyncExitStack() as ending:
+            for bot in self.bots.values():
+                ending.push_async_exit(bot)
 
     async def report(self) -> Figures:
         """Return all figures; `complaints` is empty if no promise was broken."""
         everybody = self.telegram.places.values()
         played = [each for each in self.places if each.said]
         strangers = [each for each in everybody if each.number >= self.size.chats]
-        stats = await self.http.get(f"http://{HOST}:{self.running['model'].port}/stats")
-        asked = stats.json()
+        asked = (await self.http.get(f"{self.settings['OPENAI_BASE_URL']}/stats")).json()
         seen = sum((each.seen for each in everybody), Counter())
         lost = Counter(kind for each in played for kind in each.missing()[each.seen["apology"] :])
         doubled = sum(n - 1 for each in played for n in each.answered.values() if n > 1)
@@ -360,27 +377,14 @@ class Month:
             "model": asked,
             "dollars_a_person": round(cost / max(1, len(played)), 5),
             "keys": dict(found.keys.most_common()),
-            "logged": self._logged(),
+            "logged": dict(self.logged.most_common(30)),
             "complaints": {name: int(count) for name, count in complaints.items() if count > 0},
         }
 
-    def _logged(self) -> dict[str, int]:
-        """Count each warning and error in the logs, except that a busy machine held the loop."""
-        logs = [file.read_text().splitlines() for file in self.folder.glob("w*.log")]
-        said = [json.loads(line) for lines in logs for line in lines if line.startswith("{")]
-        counts = Counter(
-            f"{each['event']} {each.get('reason') or each.get('error') or ''}".strip()
-            for each in said
-            if each["level"] in ("error", "critical", "warning") and "loop" not in each["event"]
-        )
-        return dict(counts.most_common(30))
-
     async def _audited(self, valkey: ValkeyServer, gone: list[str]) -> Audit:
-        redis = await RedisClient.open(valkey.url)
         known = frozenset().union(*(each.scopes for each in self.places))
-        found = await audit(redis, _BOT_ID, known, gone, TTL_S)
-        await redis.close()
-        return found
+        async with opened(valkey.url) as redis:
+            return await audit(redis, _BOT_ID, known, gone, TTL_S)
 
     async def _restored(self, gone: list[str]) -> dict[str, int]:
         """Restore the backup and the journal of later erasures into an empty Redis; audit it."""
@@ -389,7 +393,7 @@ class Month:
         journal = str(self.folder / "month.journal")
         await self.command("backup", journal, "--journal", **self.settings)
         with _redis(self.folder, "restored") as other:
-            settings = self.settings | {"REDIS_URL": other.url}
+            settings = {**self.settings, "REDIS_URL": other.url}
             await self.command("restore", str(self.folder / "month.backup"), journal, **settings)
             found = await self._audited(other, gone)
         return dict(found.complaints) | ({} if found.keys["log"] else {"nothing": 1})
@@ -408,10 +412,10 @@ async def run(size: Size) -> Figures:
         valkey = _redis(folder, "redis")
         valkey.start()
         telegram = await stack.enter_async_context(MonthTelegram())
-        processes = await stack.enter_async_context(Processes(folder))
-        month = Month(size, folder, telegram, processes, valkey)
+        month = Month(size, folder, telegram, valkey)
         stack.push_async_callback(month.http.aclose)
         stack.callback(lambda: month.valkey.stop())  # noqa: PLW0108 - a replica may run instead
+        stack.push_async_callback(month.close)
         await month.play()
         return await month.report()
 

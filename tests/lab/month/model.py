@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from tests.lab.bots import empty
-from tests.lab.lean_http import answer, serve
+from tests.lab.lean_http import answer, run
 from tests.lab.lean_model import LeanModel, LogNormal, completion, events
+from tests.lab.plain_model import empty
 
 MARKER = re.compile(r"\bm\d+\b")
 WORD = re.compile(r"zq\d+x\d+z")
@@ -100,10 +100,5 @@ def _filled(schema: Mapping[str, Any], word: str) -> object:
             return empty(schema)
 
 
-async def main() -> None:
-    server = await serve(MonthModel().handle, int(sys.argv[1]))
-    await server.serve_forever()
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(run(MonthModel().handle, int(sys.argv[1])))

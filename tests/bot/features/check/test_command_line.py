@@ -23,7 +23,7 @@ from bot.features.check.command_line import (
 from bot.operator_classes import UnusableClass
 from bot.probe import Row, Rows
 from memory.store.embedded import EmbeddedValkey
-from tests.acceptance.rig import run_command
+from tests.acceptance.bot_process import run_command
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ModelApiServer
