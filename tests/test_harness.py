@@ -24,8 +24,6 @@ async def test_no_name_outside_can_be_looked_up() -> None:
 
 
 def test_what_a_signal_fails_ends_a_test_that_waits() -> None:
-    """Before, uvloop reported the failure and a test that waited for ever did so."""
-
     def over(*_: object) -> None:
         pytest.fail("Timeout")
 
@@ -45,7 +43,6 @@ def test_what_a_signal_fails_ends_a_test_that_waits() -> None:
 
 
 def test_a_connection_that_a_test_leaves_open_fails_it(valkey_server: ValkeyServer) -> None:
-    """Before, the loop waited for the connection for ever when it closed."""
     runner = asyncio.Runner(loop_factory=LoopbackLoop)
     loop = runner.get_loop()
     runner.run(loop.create_connection(asyncio.Protocol, HOST, valkey_server.port))

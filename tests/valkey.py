@@ -33,6 +33,7 @@ class ValkeyServer:
         self, folder: Path, *options: str, environment: Mapping[str, str] | None = None
     ) -> None:
         self.port = free_port()
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self._environment = os.environ | (environment or {})
         self._process: subprocess.Popen[bytes] | None = None

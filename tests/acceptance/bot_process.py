@@ -106,19 +106,17 @@ class BotProcess:
         self, event: str, *, after: int = 0, timeout_s: float = 60, **fields: object
     ) -> dict[str, Any]:
         """Return the first line from `after` on that reports `event`, with these fields."""
-        wanted = {"event": event, **fields}.items()
-
-        def found() -> dict[str, Any] | None:
-            return next((line for line in self.log[after:] if wanted <= line.items()), None)
-
         try:
             async with asyncio.timeout(timeout_s), self._news:
-                await self._news.wait_for(found)
+                found = await self._news.wait_for(lambda: self.lines(event, after=after, **fields))
         except TimeoutError:
             raise TimeoutError(f"no {event!r} in the log:\n" + "\n".join(self.raw[-30:])) from None
-        line = found()
-        assert line
-        return line
+        return found[0]
+
+    def lines(self, event: str, *, after: int = 0, **fields: object) -> list[dict[str, Any]]:
+        """Return all lines from `after` on that report `event`, with these fields."""
+        wanted = {"event": event, **fields}.items()
+        return [line for line in self.log[after:] if wanted <= line.items()]
 
     async def wait_until(self, is_true: Callable[[], bool], timeout_s: float = 60) -> None:
         """Wait until a condition holds; it is checked after every line of the log."""

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_fully
 from tests.servers.bot_api import Chat, Message, Person
 
 ERASE = "Erase"

@@ -30,7 +30,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-async def rig(request: pytest.FixtureRequest, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+async def rig(
+    request: pytest.FixtureRequest,
+    launcher: None,  # noqa: ARG001
+    valkey: str,
+    tmp_path: Path,
+) -> AsyncIterator[Rig]:
     """Give a rig in the way that was chosen; in a webhook's, if that does not matter."""
     way: Any = getattr(request, "param", ("webhook", "auto"))
     mode, api = way

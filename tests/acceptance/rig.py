@@ -159,7 +159,7 @@ class Rig:
         """Wait until this process has stored this many vectors."""
 
         def learned() -> int:
-            return sum(line["messages"] for line in self.bot.log if line["event"] == "learned")
+            return sum(line["messages"] for line in self.bot.lines("learned"))
 
         await self.bot.wait_until(lambda: learned() >= messages)
 

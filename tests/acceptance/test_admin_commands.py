@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 from bot.runtime.logs import short_name
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import CANCEL, erase, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import dialogue
+from tests.acceptance.talk import ask_fully, dialogue
 
 ADMIN_ID = 1009
 

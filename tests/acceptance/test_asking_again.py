@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import dialogue
+from tests.acceptance.talk import ask_fully, dialogue
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_edits import replies, stored
 from tests.servers.bot_api import Message

@@ -4,10 +4,10 @@ import pytest
 
 from bot.telegram.intake import MAX_PENDING
 from memory.queue.ready_queue import GROUP
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import CANCEL, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_fully
 
 FILL_UP = """
 for _ = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'c', '9:0') end

@@ -33,12 +33,6 @@ async def kept_of(rig: Rig) -> bytes:
     return await everything_stored(rig.environment["REDIS_URL"], pattern)
 
 
-def words_in(file: Path) -> str:
-    reader = BackupReader(file)
-    reader.unlock(PASSPHRASE)
-    return json.dumps(list(reader.records()))
-
-
 async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
     rig: Rig, second_rig: Rig, tmp_path: Path
 ) -> None:
@@ -56,7 +50,9 @@ async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
     status, output = await run_command(encrypted, "backup", str(file))
     assert (status, "1 of 1" in output, "encrypted" in output) == (0, True, True), output
     assert OURS.encode() not in file.read_bytes()
-    found = words_in(file)
+    reader = BackupReader(file)
+    reader.unlock(PASSPHRASE)
+    found = json.dumps(list(reader.records()))
     assert (OURS in found, THEIRS in found) == (True, False)
 
     before = await kept_of(theirs)

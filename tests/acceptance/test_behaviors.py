@@ -7,10 +7,10 @@ import orjson
 import pytest
 
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
 from tests.acceptance.operator_behaviors import TOLD
 from tests.acceptance.rig import Rig
+from tests.acceptance.talk import ask_fully
 from tests.servers.bot_api import Chat
 from tests.servers.model_api import Reply, tool_call
 
@@ -155,4 +155,4 @@ async def test_a29_after_a_crash_hooks_get_the_same_message_again(rig: Rig, tmp_
 def failures(rig: Rig) -> list[dict[str, Any]]:
     """Return the log lines about failed behaviors; their tracebacks are expected."""
     rig.bot.raw = [line for line in rig.bot.raw if "behavior failed" not in line]
-    return [line for line in rig.bot.log if line["event"] == "behavior failed"]
+    return rig.bot.lines("behavior failed")

@@ -13,9 +13,9 @@ def got(chat: Chat) -> int:
     return sum(reply.text == TEXT for reply in chat.replies)
 
 
-async def asked(ada: Person, chat: Chat, chats: int) -> Message:
+async def asked(ada: Person, chat: Chat, chats: int, text: str = TEXT) -> Message:
     """Write the announcement and `/broadcast`; return the question."""
-    said = await ada.say(chat, TEXT)
+    said = await ada.say(chat, text)
     await chat.wait_for_reply(after=said)
     command = await ada.say(chat, "/broadcast", reply_to=said)
     question = await chat.wait_for_reply(after=command)

@@ -6,12 +6,11 @@ from dataclasses import replace
 from memory.behaviors.running_state import BACK
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said
+from tests.acceptance.talk import ask_and_learn, ask_fully, said
 
 DAY = 86_400
 STATE = State('{"open_problems": ["The tax return"]}')

@@ -26,7 +26,7 @@ async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_
     await rig.ask(anna, annas, "Hello")
     assert dialogue(rig) == ["Hello"]
     # While the lease is held under which the turn was closed, its letter stays where it is.
-    await rig.bot.wait_until(lambda: [e["event"] for e in rig.bot.log].count("turn closed") == 2)
+    await rig.bot.wait_until(lambda: len(rig.bot.lines("turn closed")) == 2)
 
     await press(rig, anna, apology, sentence("buttons.again"))
     await shown(rig, apology, sentence("retry.begun"))

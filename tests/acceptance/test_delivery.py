@@ -13,12 +13,8 @@ TALK = " ".join(f"Word {number} of many 👩‍👩‍👧‍👦🇩🇪." for 
 
 async def closed(rig: Rig, number: int, event: str = "turn closed") -> dict[str, object]:
     """Return the log line of the `number`-th closed turn, or of another event."""
-
-    def lines() -> list[dict[str, object]]:
-        return [line for line in rig.bot.log if line["event"] == event]
-
-    await rig.bot.wait_until(lambda: len(lines()) >= number)
-    return lines()[number - 1]
+    await rig.bot.wait_until(lambda: len(rig.bot.lines(event)) >= number)
+    return rig.bot.lines(event)[number - 1]
 
 
 async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_in_the_history(

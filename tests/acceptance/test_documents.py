@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from memory.store.embedded import EmbeddedValkey
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.bot_process import run_command
 from tests.acceptance.buttons import delete_now, erase, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_pictures import has_picture
 from tests.bot.features.documents.test_scans import scan
 from tests.bot.parsing.exports import chatgpt, zipped

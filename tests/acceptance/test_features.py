@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.bot_process import run_command
 from tests.acceptance.buttons import erase_now, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully
 from tests.acceptance.test_starting import refusal_of
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Person

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import ERASE, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_fully
 from tests.servers.bot_api import Button, Message, Person
 
 ADMIN_ID = 1009

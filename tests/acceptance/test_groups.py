@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import help_in_group
-from tests.acceptance.talk import dialogue
+from tests.acceptance.talk import ask_fully, dialogue
 from tests.servers.bot_api import Message, Topic, Waiting
 
 

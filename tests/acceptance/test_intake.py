@@ -1,6 +1,7 @@
 """Every message is in exactly one answered turn, however it arrives (A15, A16)."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -10,18 +11,10 @@ from tests.acceptance.talk import said
 from tests.servers.bot_api import Chat, Person
 
 
-def duplicates(rig: Rig) -> int:
-    return sum(line.get("outcome") == "duplicate" for line in rig.bot.log)
-
-
 def answered_messages(rig: Rig, chat: Chat) -> int:
     """Return how many messages of a chat were in closed turns."""
-    tag = Scope.of_chat(chat.id).tag
-    return sum(
-        line["messages"]
-        for line in rig.bot.log
-        if line["event"] == "turn closed" and line["conversation"] == tag
-    )
+    closed = rig.bot.lines("turn closed", conversation=Scope.of_chat(chat.id).tag)
+    return sum(line["messages"] for line in closed)
 
 
 @pytest.mark.both_ways
@@ -35,7 +28,8 @@ async def test_a15_a_redelivered_update_is_acknowledged_at_once_and_answered_onc
 
     async def acknowledged(times_again: int) -> None:
         await rig.telegram.wait_for(lambda: updates.pending_count == 0)
-        await rig.bot.wait_until(lambda: duplicates(rig) >= times_again)
+        again = partial(rig.bot.lines, "update", outcome="duplicate")
+        await rig.bot.wait_until(lambda: len(again()) >= times_again)
 
     await rig.wait_until_asked("Slowly")
     await acknowledged(0)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from memory.store.client import RedisClient
-from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import erase_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import US, Rig
+from tests.acceptance.talk import ask_and_learn
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import ChatRequest, EmbeddingsRequest
 from tests.stored import everything_on_disk, everything_stored
@@ -39,22 +39,6 @@ def place(rig: Rig, scope: int, of: Sequence[tuple[Person, Chat]], *, forum: boo
     return scope, members, chat, chat.topic("Secrets") if forum else None
 
 
-async def until_learned(rig: Rig, conversations: int) -> None:
-    """Wait until this many conversations have learned from an internal call."""
-    learned: set[str] = set()
-    seen = 0
-
-    def is_done() -> bool:
-        nonlocal seen
-        for line in rig.bot.log[seen:]:
-            if line["event"] == "learned" and line["calls"]:
-                learned.add(line["conversation"])
-        seen = len(rig.bot.log)
-        return len(learned) >= conversations
-
-    await rig.bot.wait_until(is_done, timeout_s=120)
-
-
 def scopes_in(text: str) -> set[int]:
     """Return the scopes whose secrets or questions are in a text."""
     return set(map(int, _SCOPE.findall(text)))
@@ -78,19 +62,14 @@ def mixed_requests(rig: Rig) -> list[set[int]]:
 
 @pytest.mark.timeout(300)
 async def test_30_people_in_chats_groups_and_topics_never_see_others_messages(rig: Rig) -> None:
-    await tell_ask_and_forget(rig, 30, groups=6, topics=3)
-
-
-async def tell_ask_and_forget(rig: Rig, count: int, *, groups: int, topics: int) -> None:
-    """Let everybody tell a secret and ask for it, all at once, and two people erase theirs."""
+    """All tell a secret and ask for it, all at once, and two people erase theirs."""
     remember_with(rig)
     await rig.start(learn=ALL, learn_every_turns=1, slots=100, documents="off")
-    people = [rig.person(10_000 + n, "Somebody") for n in range(count)]
-
+    people = [rig.person(10_000 + n, "Somebody") for n in range(30)]
     places = [
         *((person.id, [person], chat, None) for person, chat in people),
-        *(place(rig, 20_000 + n, people[n::groups], forum=False) for n in range(groups)),
-        *(place(rig, 30_000 + n, people[n::topics], forum=True) for n in range(topics)),
+        *(place(rig, 20_000 + n, people[n::6], forum=False) for n in range(6)),
+        *(place(rig, 30_000 + n, people[n::3], forum=True) for n in range(3)),
     ]
 
     async def say(words: Callable[[int], str], teller: int) -> None:
@@ -104,7 +83,11 @@ async def tell_ask_and_forget(rig: Rig, count: int, *, groups: int, topics: int)
         await asyncio.gather(*(say_in(*each) for each in places))
 
     await say(tell, 0)
-    await until_learned(rig, len(places))
+
+    def learned() -> set[str]:
+        return {line["conversation"] for line in rig.bot.lines("learned") if line["calls"]}
+
+    await rig.bot.wait_until(lambda: len(learned()) == len(places), timeout_s=120)
     await say(ask, 1)
     assert mixed_requests(rig) == []
     asked = {r.asked: r.memory for r in main_requests(rig)}

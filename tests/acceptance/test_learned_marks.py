@@ -1,10 +1,10 @@
 """A message from which something was learned gets the reaction ✍."""
 
-from tests.acceptance.asking import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.buttons import ERASE, ask_for_wording, delete_now, press, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.test_poisoning import forward
 from tests.servers.bot_api import Chat, Message
 from tests.servers.model_api import Reply, tool_call

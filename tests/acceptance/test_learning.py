@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import (
     Batch,
@@ -22,6 +21,7 @@ from tests.acceptance.memory_model import (
 )
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.test_memory import let_time_pass
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ApiRequest, Reply, server_error, tool_call

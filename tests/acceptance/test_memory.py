@@ -10,12 +10,11 @@ from bot.language.catalogue import Catalogue
 from memory.search.excerpt import LEFT_OUT
 from memory.store.keys import Scope
 from memory.text.tokens import SHORTENED, TokenCounter
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import asks_to_delete, erase, press, press_now
 from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said, say_at_once
+from tests.acceptance.talk import ask_fully, said, say_at_once
 from tests.servers.bot_api import Message
 from tests.servers.model_api import Reply, tool_call
 

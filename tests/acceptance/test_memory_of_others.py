@@ -4,12 +4,12 @@ import pytest
 
 from memory.behaviors.steps import ToolCall
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, wait_until_learned_from
 from tests.acceptance.test_poisoning import forward
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply, tool_call

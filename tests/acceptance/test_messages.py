@@ -1,9 +1,8 @@
 """Other messages than text come in, and more than the reply goes out (A22)."""
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import dialogue
+from tests.acceptance.talk import ask_fully, dialogue
 
 
 async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_the_token(

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import ask_for_wording, asks_to_delete, button, press, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_on_disk

@@ -7,10 +7,10 @@ see `memory_model`.
 import re
 from dataclasses import replace
 
-from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, wait_until_learned_from
 from tests.servers.bot_api import Chat, Message, Person, Upload
 from tests.servers.model_api import ChatRequest, Reply, tool_call
 

@@ -7,7 +7,6 @@ import pytest
 
 from memory.scopes.fields import State
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import (
     ERASE,
     ask_for_wording,
@@ -22,6 +21,7 @@ from tests.acceptance.buttons import (
 from tests.acceptance.planting import fact, plant, stored_memory, synopsis
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, ways_in
+from tests.acceptance.talk import ask_fully
 from tests.servers.bot_api import Chat, FloodWait, Message, Person, Upload
 
 CANARY = "quokka"

@@ -6,9 +6,9 @@ It runs on the embedded server, so that its files can be searched, too.
 import asyncio
 from pathlib import Path
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.rig import Rig
+from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_pictures import SHOWS, jpeg
 from tests.acceptance.test_voice import spoken

@@ -4,10 +4,10 @@ import orjson
 import pytest
 
 from bot.language.catalogue import Catalogue
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import KEY, Rig
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.acceptance.talk import ask_fully
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Dialect
 

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 from memory.behaviors.steps import ToolCall
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase, press, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_poisoning import forward
 from tests.servers.bot_api import Chat, Message, Person

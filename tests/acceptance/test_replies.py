@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import dialogue
+from tests.acceptance.talk import ask_fully, dialogue
 from tests.servers.bot_api import Chat, Message, Person, contents
 
 _TIME = re.compile(r"\[today, \d\d:\d\d\] ")

@@ -33,10 +33,8 @@ People = list[tuple[Person, Chat]]
 
 @pytest.fixture
 def small_valkey(tmp_path: Path) -> Iterator[ValkeyServer]:
-    folder = tmp_path / "small"
-    folder.mkdir()
     plan = ("--maxmemory", "25mb", "--maxclients", "20", "--maxmemory-policy", "noeviction")
-    with ValkeyServer(folder, *plan) as server:
+    with ValkeyServer(tmp_path / "small", *plan) as server:
         yield server
 
 

@@ -1,10 +1,10 @@
 """Tasks: a reminder whose text is a request is answered by the model at its time, once."""
 
 from memory.behaviors.steps import ToolCall
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase, erase_now, press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_poisoning import forward
 from tests.acceptance.test_reminders import (
     AT_NINE,

@@ -1,11 +1,11 @@
 """Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
 from bot.features.topics.feature import HEADING
-from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import asks_to_delete, erase_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully
 from tests.servers.bot_api import Chat, Message, Person, Refuse, Topic
 from tests.servers.model_api import Reply, tool_call
 

@@ -18,20 +18,15 @@ from tests.valkey import ValkeyServer
 @pytest.fixture
 def lasting_valkey(tmp_path: Path) -> ValkeyServer:
     """Give a server that keeps its data when it is killed; not started yet."""
-    folder = tmp_path / "valkey"
-    folder.mkdir()
-    return ValkeyServer(folder, "--appendonly", "yes", "--appendfsync", "always")
+    return ValkeyServer(tmp_path / "valkey", "--appendonly", "yes", "--appendfsync", "always")
 
 
 @pytest.fixture
 async def lasting_rig(lasting_valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator[Rig]:
     """Give a rig whose Redis can be killed and started again."""
-    lasting_valkey.start()
-    try:
+    with lasting_valkey:
         async with open_rig(lasting_valkey.url, tmp_path, "webhook") as opened:
             yield opened
-    finally:
-        lasting_valkey.stop()
 
 
 async def test_a23_a_failing_model_is_answered_with_neutral_words_and_a_reference(rig: Rig) -> None:

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from tests.acceptance.asking import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ModelApiServer, Reply, tool_call

@@ -1,10 +1,10 @@
 """`/why` and 👎 list the memories that an answer used, and lead to where they come from."""
 
-from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import asks_to_delete, delete_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import ask_and_learn, ask_fully
 from tests.servers.bot_api import Chat, Message, Person, chats
 
 TOLD = "My sister is called Ida"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from bot.features import OUR_FEATURES
-from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.bot_process import ROOT
 from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
+from tests.acceptance.talk import ask_and_learn, ask_fully
 
 LIST = Path("bot", "features", "__init__.py")
 

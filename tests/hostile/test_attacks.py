@@ -48,6 +48,6 @@ async def test_an_attack_does_no_harm_and_does_not_delay_others(
                 waits.append(await wait())
                 await asyncio.wait([attacking], timeout=_PAUSE_S)
         assert median(waits) <= 2 * quiet + MAX_S, attack.name
-        held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop blocked"]
+        held = rig.bot.lines("event loop blocked", after=seen)
         long = [line for line in held if line["cpu_ms"] >= MAX_BLOCKED_MS]
         assert long == [], attack.name

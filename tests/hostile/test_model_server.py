@@ -232,14 +232,14 @@ async def embedded(client: ModelClient) -> list[float]:
 
 
 async def test_a_vector_of_numbers_whose_squares_overflow_keeps_its_direction() -> None:
-    """It became zeros, which count as embedded and are never found."""
+    """Zeros would count as embedded and would never be found."""
     async with answering(b'{"data": [{"index": 0, "embedding": [3e38, 3e38, 0, 0]}]}') as client:
         assert await embedded(client) == pytest.approx([0.5**0.5, 0.5**0.5, 0, 0])
 
 
 @pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])
 async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
-    """A number beyond float32 became a row of NaN, which matched everything."""
+    """A row of NaN would match everything."""
     async with answering(f'{{"data": [{{"index": 0, "embedding": {row}}}]}}'.encode()) as client:
         with pytest.raises(EmbeddingsUnavailable):
             await embedded(client)
@@ -247,7 +247,6 @@ async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
 
 @pytest.mark.parametrize("text", [b"null", b"5", b'{"a": 1}', b'["a"]'])
 async def test_a_transcript_that_is_no_text_is_refused(text: bytes) -> None:
-    """The person seemed to have said "None"."""
     async with answering(b'{"text": ' + text + b"}") as client:
         with pytest.raises(NotAModel):
             await Transcriber(client, "m", LIMIT_S).words(b"OggS", "ogg")
@@ -255,7 +254,6 @@ async def test_a_transcript_that_is_no_text_is_refused(text: bytes) -> None:
 
 @pytest.mark.parametrize("drawn", [b"null", b'""', b'"PHN2Zz4="', b'"AAAA"'])
 async def test_a_drawing_that_is_no_picture_is_refused(drawn: bytes) -> None:
-    """The model was told that it is drawn, and a file of unknown kind was sent."""
     async with answering(b'{"data": [{"b64_json": ' + drawn + b"}]}") as client:
         with pytest.raises(NotAModel):
             await Drawer(client, "m", LIMIT_S).picture("a dragon")

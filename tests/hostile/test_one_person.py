@@ -1,12 +1,12 @@
 """One person cannot occupy all slots of the worker, all readers of files or a group."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from bot.turn.permits import MAX_TURNS_PER_PERSON
 from tests.acceptance.rig import US, Rig
-from tests.acceptance.talk import taken_in
 from tests.bot.parsing.pdfs import slow_pdf
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
@@ -50,7 +50,7 @@ async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: i
     for sender, forum, topics in places:
         for topic in topics:
             await sender.send(forum, "document", file=SLOW, caption=US, topic=topic)
-    await rig.bot.wait_until(lambda: taken_in(rig) >= 4)
+    await rig.bot.wait_until(lambda: len(rig.bot.lines("update")) >= 4)
     await rig.ask(ben, bens, "are you there?")
     assert sum(len(forum.replies) for _, forum, _ in places) <= 2
     for _, forum, topics in places:
@@ -62,7 +62,7 @@ async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: i
 async def test_a_flood_of_one_member_leaves_messages_for_other_topics_of_a_group(rig: Rig) -> None:
     """Telegram takes 20 messages a minute in a group, for all its topics.
 
-    Only the first commands and one notice use these messages up, whenever they are sent.
+    Only the first commands and one notice use them up, whenever they are sent.
     """
     await rig.start(sends_per_second=30)
     (ben, _), (mallory, _) = rig.ben(), rig.person(1666, "Mallory")
@@ -70,11 +70,8 @@ async def test_a_flood_of_one_member_leaves_messages_for_other_topics_of_a_group
     topics, bens = [forum.topic(f"Topic {number}") for number in range(24)], forum.topic("Ben's")
     for topic in topics:
         await mallory.say(forum, "/help", topic=topic)
-
-    def silenced() -> int:
-        return sum(line.get("verdict") == "silenced" for line in rig.bot.log)
-
-    await rig.bot.wait_until(lambda: silenced() >= 24 - 8)
+    silenced = partial(rig.bot.lines, "quota used up", verdict="silenced")
+    await rig.bot.wait_until(lambda: len(silenced()) >= 24 - 8)
     await ben.say(forum, f"{US} are you there?", topic=bens)
     await rig.wait_until_asked("are you there?")
     assert len(forum.replies) <= 8

@@ -32,7 +32,6 @@ from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.acceptance.bot_process import BotProcess
@@ -48,7 +47,7 @@ from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.wire_tap import RoundTrip, Traffic, WireTap, is_over
 from tests.servers.bot_api import Chat, Person
 from tests.settings import Settings
-from tests.valkey import ValkeyServer
+from tests.valkey import ValkeyServer, opened
 
 STARTS = 3
 PEOPLE = 24
@@ -123,8 +122,10 @@ async def steady_turns(rig: Rig, valkey: ValkeyServer) -> dict[str, object]:
 
 async def remember(rig: Rig, conversation: Scope, person: Person, turns: int) -> None:
     """Store a conversation of so many turns with its vectors, as if all of it had been learned."""
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    async with open_client(rig.model.base_url, KEY, PATIENCE_S) as embeddings:
+    async with (
+        opened(rig.environment["REDIS_URL"]) as client,
+        open_client(rig.model.base_url, KEY, PATIENCE_S) as embeddings,
+    ):
         embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)
         memory = Memory(client, rig.telegram.bot.id, await TokenCounter.load(), embedder, OPTIONS)
         said = [
@@ -134,7 +135,6 @@ async def remember(rig: Rig, conversation: Scope, person: Person, turns: int) ->
         await append_all(memory, conversation, said)
         await memory.learn(conversation)
         await _have_learned(memory, conversation, len(said))
-    await client.close()
 
 
 async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> None:

@@ -20,9 +20,9 @@ class Scene:
     anna: Person
     chat: Chat
 
-    async def updates(self, *, offset: int | None = None) -> Sequence[Update]:
+    async def updates(self) -> Sequence[Update]:
         """Return the pending updates, without waiting."""
-        return await self.bot.get_updates(offset=offset)
+        return await self.bot.get_updates()
 
 
 @asynccontextmanager

@@ -27,11 +27,9 @@ class ThreeNodeCluster:
     def __init__(self, folder: Path) -> None:
         self.nodes = []
         for number in range(2 * _PRIMARIES):
-            data = folder / str(number)
-            data.mkdir()
             options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"]
             options += ["--repl-diskless-sync-delay", "0"]
-            self.nodes.append(ValkeyServer(data, *options))
+            self.nodes.append(ValkeyServer(folder / str(number), *options))
 
     @property
     def url(self) -> str:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
 from tests.acceptance.rig import open_rig
+from tests.acceptance.talk import ask_fully
 from tests.lab.cluster.nodes import ThreeNodeCluster
 
 pytestmark = [

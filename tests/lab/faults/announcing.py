@@ -7,26 +7,17 @@ request was under way may be unknown.
 
 from functools import partial
 
-from memory.store.keys import Keys
 from tests.acceptance.sentences import sentence
+from tests.acceptance.test_broadcast import asked
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import MomentMissed, Steps
 from tests.lab.faults.scene import MANY, Scene, Stage
-from tests.servers.bot_api import Chat, Message, Person
 from tests.valkey import opened
 
 _ADMIN = 7_000
 _PEOPLE = 3
 _QUIET_S = 120
 _POLLS = {"HEXISTS", "HGET"}
-
-
-async def _asked(ada: Person, chat: Chat, text: str) -> Message:
-    """Write an announcement; return the question whether to send it."""
-    said = await ada.say(chat, text)
-    await chat.wait_for_reply(after=said)
-    command = await ada.say(chat, "/broadcast", reply_to=said)
-    return await chat.wait_for_reply(after=command)
 
 
 async def _killed_while_announcing(scene: Scene, *, fault: str, begins_with: str) -> None:
@@ -37,7 +28,7 @@ async def _killed_while_announcing(scene: Scene, *, fault: str, begins_with: str
         for person, chat in people:
             await chat.wait_for_reply(after=await person.say(chat, "/start"))
     text = f"The boat is repaired, {scene.round}"
-    question = await _asked(ada, adas, text)
+    question = await asked(ada, adas, _PEOPLE, text)
     none = dict.fromkeys(("muted", "gone", "refused", "left"), 0)
     known, in_doubt = (
         sentence(
@@ -61,7 +52,7 @@ async def _killed_while_announcing(scene: Scene, *, fault: str, begins_with: str
     steps = Steps(fault, (b"{announcement}",), begins_with, _POLLS)
     if bot := await steps.killed(scene, send()):
         async with opened(scene.redis.url) as store:
-            await store.call("DEL", Keys(scene.telegram.bot.id).of_feature("announcement", "lease"))
+            await store.call("DEL", rig.keys.of_feature("announcement", "lease"))
         await bot.start()
     await rig.telegram.wait_for(lambda: bool(receipt()), _QUIET_S)
     copies = [sum(each.text == text for each in chat.replies) for _, chat in people]

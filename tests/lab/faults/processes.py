@@ -84,7 +84,7 @@ async def _asked_to_stop(scene: Scene, *, at: Sequence[Moment]) -> None:
     seen = len(bot.log)
     assert await bot.stop() == 0
     stopping = bot.log.index(await bot.wait_for_log("stopping", after=seen))
-    closed = any(line["event"] == "turn closed" for line in bot.log[stopping:])
+    closed = bot.lines("turn closed", after=stopping)
     assert closed or moment not in _WORKING, f"no turn ran while {moment.name}"
     scene.heal()
     await scene.talk(2)
@@ -114,12 +114,8 @@ async def _others_report(scene: Scene, absent: BotProcess, event: str) -> AsyncI
     """After the block, wait until another process has reported an event since it began."""
     others = [(bot, len(bot.log)) for bot in scene.bots if bot is not absent]
     yield
-
-    def is_reported() -> bool:
-        return any(line["event"] == event for bot, seen in others for line in bot.log[seen:])
-
     async with asyncio.timeout(_TAKEN_OVER_S):
-        while not is_reported():  # noqa: ASYNC110 - one of several logs
+        while not any(bot.lines(event, after=seen) for bot, seen in others):  # noqa: ASYNC110 - one of several logs
             await asyncio.sleep(_AGAIN_S)
 
 

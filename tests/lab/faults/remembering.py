@@ -86,7 +86,7 @@ class _Place:
 
     @property
     def keys(self) -> Keys:
-        return Keys(self.scene.telegram.bot.id)
+        return self.scene.rig.keys
 
     async def say(self, text: str) -> Message:
         topic = self.chat.topics.get(self.topic)
@@ -95,16 +95,13 @@ class _Place:
 
     async def until(self, found: Callable[[RedisClient], Awaitable[bool]], what: str) -> None:
         """Wait until something is found in Redis; learning that was put off is due at once."""
-        store = await RedisClient.open(self.scene.redis.url)
         try:
-            async with asyncio.timeout(_QUIET_S):
+            async with opened(self.scene.redis.url) as store, asyncio.timeout(_QUIET_S):
                 while not await found(store):
                     await store.call("ZADD", self.keys.learning, "XX", "LT", time(), self.scope.tag)
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             raise AssertionError(f"{self.scope.tag}, {self.died_before}: {what}") from None
-        finally:
-            await store.close()
 
     async def killed_at_a_step(
         self,

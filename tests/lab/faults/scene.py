@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope, ScopeKeys
+from memory.store.keys import Scope, ScopeKeys
 from tests.acceptance.bot_process import BotProcess
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
@@ -242,33 +242,26 @@ class Scene:
         return [*left, "something to learn"] if self.stage.learns and learned < said else left
 
     def keys_of(self, chat: Chat) -> ScopeKeys:
-        return Keys(self.telegram.bot.id).scope(Scope.of_chat(chat.id))
+        return self.rig.keys.scope(Scope.of_chat(chat.id))
 
 
 @asynccontextmanager
 async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterator[Scene]:
     """Yield a scene whose bots run; afterwards end every process and check the bots' logs."""
-    data = folder / "valkey"
-    data.mkdir()
-    options = ("--appendonly", "yes", *stage.redis)
     # The bots and Redis share a home folder, because a preloaded clock reads its time there.
     environment = {"HOME": str(folder), **stage.redis_environment}
-    redis = ValkeyServer(data, *options, environment=environment)
-    redis.start()
+    options = ("--appendonly", "yes", *stage.redis)
     pace = Pace(longest_retry_s=_CHECK_EVERY_S)
-    try:
-        async with (
-            AsyncExitStack() as stack,
-            open_rig(redis.url, folder, stage.intake, pace) as rig,
-        ):
-            changed = {"LEASE_S": _LEASE_S, **stage.settings}
-            rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
-            rig.model.responder = Echo()
-            tapped = [StepTap(redis.port) for _ in stage.roles if stage.is_tapped]
-            taps = [await stack.enter_async_context(tap) for tap in tapped]
-            scene = Scene(rig, redis, stage, random, taps)
-            for bot in scene.bots:
-                await bot.start()
-            yield scene
-    finally:
-        redis.stop()
+    async with AsyncExitStack() as stack:
+        server = ValkeyServer(folder / "valkey", *options, environment=environment)
+        redis = stack.enter_context(server)
+        rig = await stack.enter_async_context(open_rig(redis.url, folder, stage.intake, pace))
+        changed = {"LEASE_S": _LEASE_S, **stage.settings}
+        rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
+        rig.model.responder = Echo()
+        tapped = [StepTap(redis.port) for _ in stage.roles if stage.is_tapped]
+        taps = [await stack.enter_async_context(tap) for tap in tapped]
+        scene = Scene(rig, redis, stage, random, taps)
+        for bot in scene.bots:
+            await bot.start()
+        yield scene

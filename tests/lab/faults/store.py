@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -57,13 +57,8 @@ async def _full(scene: Scene) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(scene.talk(4))
             await asyncio.sleep(_FULL_S)
-        assert any(_is_refused(line) for line in bot.log[seen:])
+        assert bot.lines("update refused", after=seen, reason="StoreFull")
         scene.redis.ask("CONFIG SET maxmemory 0")
-
-
-def _is_refused(line: Mapping[str, object]) -> bool:
-    """Whether a log line says that intake refused an update because Redis is full."""
-    return (line["event"], line.get("reason")) == ("update refused", "StoreFull")
 
 
 async def _cut_off(scene: Scene) -> None:

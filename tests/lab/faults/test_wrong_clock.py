@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import erase
 from tests.acceptance.rig import open_rig
+from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_reminders import have_called, let_be_due, remind
 from tests.acceptance.test_tasks import WEEKLY, mark, task
 from tests.lab.faults.clocks import FAKED, MISSING

@@ -5,7 +5,6 @@ answers the next text.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from tests.acceptance.scripted_day import markers
 from tests.lab.faults.fault import Fault, Strike
@@ -99,12 +98,9 @@ async def _away(scene: Scene) -> None:
     seen = len(bot.log)
     await scene.model.stop()
     await scene.talk(_TOGETHER)
-
-    def is_given_up(line: dict[str, Any]) -> bool:
-        # Answers to an earlier fault may still be given up for another reason.
-        return (line["event"], line.get("reason")) == ("no answer", "ModelUnavailable")
-
-    await bot.wait_until(lambda: any(map(is_given_up, bot.log[seen:])), _PATIENCE_S)
+    # Answers to an earlier fault may still be given up for another reason.
+    reason = "ModelUnavailable"
+    await bot.wait_for_log("no answer", after=seen, timeout_s=_PATIENCE_S, reason=reason)
     scene.note_unanswered()
     await scene.model.start()
 

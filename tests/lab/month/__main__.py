@@ -400,7 +400,6 @@ class Month:
 
 
 def _redis(folder: Path, name: str) -> ValkeyServer:
-    (folder / name).mkdir()
     options = ("--appendonly", "yes", "--appendfsync", "everysec")
     return ValkeyServer(folder / name, *options, "--maxmemory", f"{_REDIS_MB}mb")
 
