@@ -57,6 +57,7 @@ class Rig:
         self.script = script
         self.environment = environment
         self.bot = BotProcess(environment)
+        self._dialect = model.dialect
         self._others: list[BotProcess] = []
 
     async def start(self, **settings: object) -> BotProcess:
@@ -164,11 +165,16 @@ class Rig:
         await self.bot.wait_until(lambda: learned() >= messages)
 
     async def close(self) -> None:
-        """End all processes and check their logs."""
+        """End all processes; check their logs, and that the model server refused nothing.
+
+        A scenario that gives that server another dialect expects refusals.
+        """
         for process in (self.bot, *self._others):
             await process.stop()
         for process in (self.bot, *self._others):
             process.check_log()
+        if self.model.dialect is self._dialect:
+            assert self.model.log.refusals == []
 
 
 def environment_of(

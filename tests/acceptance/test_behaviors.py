@@ -97,7 +97,6 @@ async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
     messages = [message for request in rig.requests for message in request.messages]
     assert [message.role for message in messages if "7 is too low" in message.content] == ["tool"]
     assert {reply.text for reply in bens.replies} == {"All right."}
-    assert rig.model.log.refusals == []
     failed = {line["hook"] for line in failures(rig)}
     assert failed == {
         "on_resume",
@@ -130,7 +129,6 @@ async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call
     heard = [line["heard"] for line in hooks.lines if "heard" in line]
     assert heard == [0, 2, 2, 4, 4, 4, 4, 6]
     assert len({line["where"][0] for line in hooks.lines}) == 4
-    assert rig.model.log.refusals == []
 
 
 async def test_a29_after_a_crash_hooks_get_the_same_message_again(rig: Rig, tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> 
     assert "Hello" not in said_to_the_model(rig, asked_again)
     assert {"An early Mephisto", "Late"}.isdisjoint(reply.text for reply in chat.replies)
     assert b"Mephisto" not in await rig.stored()
-    assert rig.model.log.refusals == []
 
 
 async def test_nothing_is_erased_without_a_valid_confirmation(rig: Rig) -> None:
@@ -142,7 +141,6 @@ async def test_a21_forgetting_a_person_keeps_what_others_wrote(rig: Rig) -> None
     assert left == [b"pancakes"]
     await rig.ask(anna, annas, "What is my secret colour?")
     assert dialogue(rig) == ["What is my secret colour?"]
-    assert rig.model.log.refusals == []
 
 
 async def press_and_see(rig: Rig, person: Person, message: Message, button: str) -> None:

@@ -60,4 +60,3 @@ async def test_instructions_hold_in_their_conversation_until_removed_or_cleared(
     await erase(rig, anna, question, "clear.done", messages=4, vectors=4, waiting=0)
     assert await memory_in(None) == []
     assert b"captain" not in await rig.stored()
-    assert rig.model.log.refusals == []

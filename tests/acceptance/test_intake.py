@@ -88,4 +88,3 @@ async def test_a16_many_messages_at_once_make_one_complete_history(rig: Rig) -> 
     assert "\n".join(asked).splitlines() == [*texts, "Good night"]
     assert len(annas.replies) == len(asked)
     assert all(len(chat.replies) == 1 for _, chat in others)
-    assert rig.model.log.refusals == []

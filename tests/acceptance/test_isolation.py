@@ -93,7 +93,6 @@ async def test_30_people_in_chats_groups_and_topics_never_see_others_messages(ri
     asked = {r.asked: r.memory for r in main_requests(rig)}
     for person, _ in people:
         assert f"Their secret is canary-{person.id}." in asked[ask(person.id)]
-    assert rig.model.log.refusals == []
 
     (anna, annas), (ben, bens) = people[:2]
     await erase_now(rig, anna, annas, "/forget")
@@ -127,7 +126,6 @@ async def test_a30_a_private_fact_is_seen_only_in_that_persons_chats(rig: Rig) -
     assert [word in stored for word in (b"Aurora", b"Heron")] == [False, True]
     await rig.ask(anna, annas, "What is my boat called?")
     assert "Aurora" not in "".join(m.content for m in main_requests(rig)[-1].messages)
-    assert rig.model.log.refusals == []
 
 
 KINDS = {b"ultramarine", b"ratatouille", b"mephisto", b"aardvark", b"pancakes"}

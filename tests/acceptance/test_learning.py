@@ -58,7 +58,6 @@ async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_m
     assert model.batches[1].state["key_entities"] == ["Aurora"]
     assert len(model.batches) == 2
     assert [reply.text for reply in chat.replies] == ["A fine name for a boat.", "All right."]
-    assert rig.model.log.refusals == []
 
 
 UNKNOWN: Parts = {
@@ -96,7 +95,6 @@ async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_stat
         assert '"first_name": "Mo"' in request.memory, words
         assert "My cat is called Mephisto" in request.memory, words
         assert '"key_entities": ["Mephisto"]' in request.memory, words
-    assert rig.model.log.refusals == []
 
 
 async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(rig: Rig) -> None:
@@ -148,7 +146,6 @@ async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     assert model.batches[-1].state["key_entities"] == ["Boat-7", "Boat-8", "Boat-9"]
     await say(14, ask=learning)
     assert '["Boat-10", "Boat-11", "Boat-12", "Boat-13"]' in main_requests(rig)[-1].memory
-    assert rig.model.log.refusals == []
 
 
 def claims(*numbers: int) -> list[str]:
@@ -180,7 +177,6 @@ async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig, 
     assert tool in model.batches[0].lines[-1].tools
     await rig.ask(anna, chat, "Where do I lie?")
     assert '"domain": {"number": "B-17", "ship": "Aurora"}' in main_requests(rig)[-1].memory
-    assert rig.model.log.refusals == []
 
 
 async def test_a_run_with_kills_after_each_turn_learns_the_same_and_nothing_twice(rig: Rig) -> None:
@@ -252,7 +248,6 @@ async def test_a28_sessions_get_synopses_and_related_ones_become_a_narrative(rig
     first, second = (line for line in lines if "] Request: " in line)
     assert f"13 months ago] Request: {SESSIONS[0]}. Done: " in first
     assert f"5 weeks ago] Request: {SESSIONS[1]}. " in second
-    assert rig.model.log.refusals == []
 
 
 SESSIONS = (
@@ -301,4 +296,3 @@ async def test_people_choose_how_facts_are_learned(rig: Rig) -> None:
     assert "Sails on the Aurora" in listed.text
     assert "Mephisto" not in listed.text
     assert sentence("memory.mode_explicit") in listed.text
-    assert rig.model.log.refusals == []

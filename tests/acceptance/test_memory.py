@@ -70,7 +70,6 @@ async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_
     *_, question, _, unrelated = said(rig.requests[-1])
     assert question == ("user", "What is my boat called?")
     assert unrelated == ("user", "Seventeen times twelve?")
-    assert rig.model.log.refusals == []
 
 
 async def test_a4_a_long_question_recalls_k_messages_and_never_itself(rig: Rig) -> None:
@@ -91,7 +90,6 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(rig: Rig) 
         assert len(recalled) == 4
         assert set(recalled) <= {answer, *(f"Anna: {fact}" for fact in facts)}
     assert f"Anna: {facts[0]}" in recalled
-    assert rig.model.log.refusals == []
 
 
 async def test_a6_a7_a_window_shows_the_latest_whole_exchanges_within_both_limits(rig: Rig) -> None:
@@ -107,7 +105,6 @@ async def test_a6_a7_a_window_shows_the_latest_whole_exchanges_within_both_limit
         assert said(rig.requests[-1])[1:] == [*latest, ("user", asked)]
         history += [("user", asked), ("assistant", f"answer {number}")]
     assert rig.model.log.embedded == []
-    assert rig.model.log.refusals == []
 
 
 async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(rig: Rig) -> None:
@@ -165,7 +162,6 @@ async def test_a9_no_text_stops_a_chat(rig: Rig) -> None:
     assert shown[:4] == [*odd[:3], without_directions]
     assert shown[5:7] == ["half \ufffd an emoji \ufffd", "\ufffd"]
     assert "<memory>" not in "".join(shown)
-    assert rig.model.log.refusals == []
 
 
 FACTS = {  # fact, and a question that asks for it in another form or language
@@ -218,7 +214,6 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(rig: Rig) -> No
     nothing = await rig.ask(ben, bens, "/recall passports drawer")
     assert nothing.text == sentence("recall.nothing")
     assert len(rig.requests) == asked
-    assert rig.model.log.refusals == []
 
 
 async def let_time_pass(rig: Rig, seconds: int) -> None:

@@ -110,7 +110,6 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     group = rig.telegram.group("Club", [anna])
     for command in ("/off", "/back"):
         assert (await rig.ask(anna, group, command)).text == sentence("off.only_private")
-    assert rig.model.log.refusals == []
 
 
 async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives(

@@ -73,4 +73,3 @@ async def test_a_tool_from_outside_runs_once_and_only_after_a_yes(rig: Rig) -> N
         await press(rig, anna, question, "No")
         await shown(rig, question, sentence("outside.refused", **SHOWN))
         assert len(shop.calls) == 3
-    assert rig.model.log.refusals == []

@@ -77,7 +77,6 @@ async def test_texts_and_names_cannot_leave_their_section_of_the_prompt(rig: Rig
         await rig.ask(person, chat, command)
         assert chat.replies[-1].text == sentence("admin.not_admin"), command
         assert not chat.replies[-1].keyboard
-    assert rig.model.log.refusals == []
 
 
 async def test_no_fact_or_name_is_learned_from_forwards_only_from_the_comment(rig: Rig) -> None:

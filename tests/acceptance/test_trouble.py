@@ -41,7 +41,6 @@ async def test_a23_a_failing_model_is_answered_with_neutral_words_and_a_referenc
     reply = await rig.ask(anna, chat, "What is it called?")
     assert reply.text == "All right."
     assert rig.requests[-1].asked.startswith("Our boat is called Aurora")
-    assert rig.model.log.refusals == []
 
 
 @pytest.mark.either_way
