@@ -19,13 +19,13 @@ from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.process import GarbageWatch, LoopWatchdog
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.context import CallContext, Person
-from memory.erasure.jobs import FinishedJob, JobBusy
+from memory.erasure.jobs import FinishedJob
 from memory.limits.capacity import Level
 from memory.memory import Memory
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.store.client import RedisClient
 from memory.store.embedded import keep_clean
-from memory.store.errors import StoreError
+from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.store import JOBS
 
@@ -180,7 +180,7 @@ class Maintenance:
         queue = self._job_queue
         wake_ups = await queue.reclaim(1, _JOB_IDLE_MS) or await queue.read(1, 1)
         for wake_up in wake_ups:
-            with suppress(JobBusy):
+            with suppress(LeaseLost):  # another worker runs the job
                 await self._serve_job(wake_up)
         return _NEXT_JOB_S if wake_ups else None
 

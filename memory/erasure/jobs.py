@@ -13,7 +13,6 @@ from memory.erasure.forgetting import Forgetting
 from memory.limits.usage import UsageStore
 from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
-from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 from memory.store.store import JOBS, NamedLease, Store, pages_of_scopes
 
@@ -60,10 +59,6 @@ class FinishedJob:
     receipt: Receipt
 
 
-class JobBusy(MemoryFailure):
-    """Raised if another worker runs the job."""
-
-
 BeforeErasure = Callable[[Scope], Awaitable[None]]
 """Called with a conversation before it is erased."""
 
@@ -93,9 +88,10 @@ class Jobs:
         return bool(is_new)
 
     async def run_job(self, job_id: str, before: BeforeErasure | None = None) -> FinishedJob | None:
-        """Carry out a job once; return None if it was reported before. Raise `JobBusy`.
+        """Carry out a job once; return None if it was reported before.
 
-        `before` is awaited before a whole conversation is erased.
+        `before` is awaited before a whole conversation is erased. Raise `LeaseLost` if another
+        worker runs the job.
         """
         fields = await self.store.client.call("HGETALL", self.store.keys.job(job_id))
         if not fields or b"reported" in fields:
@@ -137,8 +133,7 @@ class Jobs:
             await store.scripts["forget_until"]([keys.person_epoch(job.target)], until)
             await store.journal.note_person(job.target, job.cut_at)
         async for conversation, stored in self._conversations(job):
-            if not await lease.hold():
-                raise JobBusy(job.id)
+            await lease.renew()
             if job.kind == "forget" and not (conversation.is_private or conversation.is_person):
                 receipt = await self._erase_person(conversation, job)
             else:

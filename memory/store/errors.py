@@ -16,7 +16,6 @@
     ├── NewerValue            a newer release has stored what this one cannot read (queue)
     ├── MailboxFull           a sender has sent too much to one conversation (queue)
     ├── NotConfirmed          a question cannot be confirmed, or not by this person (erasure)
-    ├── JobBusy               another process runs this job (erasure)
     └── LearnerBusy           another process learns from this conversation (learning)
 
 Errors of the models that memory asks are in `search.embeddings` and `text.internal_model`.

@@ -20,7 +20,7 @@ import orjson
 
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, Request, Script, ScriptCall
-from memory.store.errors import StoreError, StoreRefused
+from memory.store.errors import LeaseLost, StoreError, StoreRefused
 from memory.store.journal import ErasureJournal
 from memory.store.keys import KEY_SUFFIXES, Keys, Scope
 
@@ -149,6 +149,11 @@ class NamedLease:
         """Take or extend the lease; false if another process has it."""
         request = {"token": self.token, "ttl_ms": self.ttl_ms}
         return bool(await self._scripts["lease"]([self._key], request))
+
+    async def renew(self) -> None:
+        """Do as `hold`; raise `LeaseLost` if another process has it."""
+        if not await self.hold():
+            raise LeaseLost(self._key)
 
     async def release(self) -> None:
         """Give the lease back if this process has it."""

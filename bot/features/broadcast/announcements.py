@@ -167,11 +167,6 @@ class AnnouncementRun:
         self._announcements = announcements
         self.lease = lease
 
-    async def renew(self) -> None:
-        """Keep the lease."""
-        if not await self.lease.hold():
-            raise LeaseLost("announcement")
-
     async def read(self) -> AnnouncementProgress:
         """Return the announcement and its progress."""
         stored = await self._announcements.client.call("HGETALL", self._announcements.key("job"))
@@ -192,22 +187,21 @@ class AnnouncementRun:
             meant = {str(chat): at for chat, at in page.items() if is_meant(chat)}
             pairs = [part for chat, at in meant.items() for part in (at, chat)]
             await self._step("fill_announcement", {"chats": pairs, "is_last": False})
-            await self.renew()
+            await self.lease.renew()
         await self._step("fill_announcement", {"chats": (), "is_last": True})
 
     async def next_chat(
-        self, chat: int, outcome: Outcome, pause: Pause | None = None, *, stops: bool = False
+        self, chat: int, outcome: Outcome, pause: Pause | None = None
     ) -> int | None:
-        """Store how the sending to `chat` ended, and return the next chat; if `stops`, take none.
+        """Store how the sending to `chat` ended, and return the next chat, which stays in the set.
 
-        Return 0 if no chat is left or the announcement was stopped, None if it has to wait or if
-        `stops`. `chat` is 0 at first; `pause` belongs to "later". A repeat returns the same chat.
+        Return 0 if no chat is left or the announcement was stopped, None if it has to wait. `chat`
+        is 0 at first; `pause` belongs to "later". A repeat returns the same chat.
         """
         pause = pause or Pause(0)
         request = {
             "chat": str(chat),
             "outcome": outcome,
-            "stops": stops,
             "why": pause.why,
             "wait_ms": int(pause.wait_s * 1000),
             "pause_ms": _BAN_PAUSE_S * 1000,

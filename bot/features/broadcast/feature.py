@@ -17,11 +17,13 @@ from bot.features.broadcast.announcements import (
 )
 from bot.features.broadcast.sending import MUTE, STOP, Announcing, BroadcastStatus, HalfRate
 from bot.reply.parts import Parts
+from bot.runtime.maintenance import repeat
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import Question, Questions
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
+_LOOK_EVERY_S = 15.0
 _SEND, _DONT_SEND = "broadcast", "dont_broadcast"
 
 
@@ -37,6 +39,7 @@ def feature(services: Services) -> Feature:
     permits = HalfRate(services.chat, services.settings.sends_per_second)
     announcing = Announcing(announcements, services.chat, permits, admission, sentences)
     news = memory.scopes.noted[NEWS]
+    looking = partial(repeat, announcing.check, "announcement", _LOOK_EVERY_S, news)
 
     async def mute(pressed: ButtonPress, _: Scope, __: str) -> Parts:
         if not pressed.is_group:
@@ -51,7 +54,7 @@ def feature(services: Services) -> Feature:
         commands=[BotCommand("broadcast", broadcast.answer, "operators", asking)],
         buttons={MUTE: mute},
         says_unasked=bool(services.settings.admin_user_ids),
-        tasks=(partial(announcing.run, news),) if services.works else (),
+        tasks=(looking,) if services.works else (),
         forgets=(announcements.forget,),
         exports=(exported,),
     )

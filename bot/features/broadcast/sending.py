@@ -22,7 +22,6 @@ from bot.features.broadcast.announcements import (
     Pause,
 )
 from bot.reply.parts import Button
-from bot.runtime.maintenance import repeat
 from bot.telegram.admission import Admission
 from bot.telegram.chat import Chat, CopiedMessage, Destination
 from bot.telegram.errors import (
@@ -39,7 +38,6 @@ from memory.store.errors import LeaseLost, StoreError
 log = structlog.get_logger(__name__)
 
 STOP, MUTE = "stop_broadcast", "mute"  # the buttons below the progress, and below each copy
-_EVERY_S = 15.0
 _OPEN_EVERY_S = 2.0
 _SHOW_EVERY_S = 3.0
 _TROUBLE_S = 10.0  # how long to wait if Telegram cannot be reached
@@ -116,17 +114,13 @@ class Announcing:
     sentences: Sentences
     _shown_at: float = field(default=0.0, init=False)
 
-    async def run(self, news: asyncio.Event) -> None:
-        """Send what operators have confirmed until cancelled; look at once when `news` is set."""
-        await repeat(self.check, "announcement", _EVERY_S, news)
-
-    async def check(self) -> float:
+    async def check(self) -> float | None:
         """Send the announcement if there is one and no other worker does; raise `StoreError`.
 
-        Return when to look again.
+        Return when to look again, None without an announcement.
         """
         if not await self.announcements.is_open():
-            return _EVERY_S
+            return None
         if run := await self.announcements.take(self.admission.settings.lease_s):
             try:
                 await self._carry_out(run)
@@ -171,7 +165,7 @@ class Announcing:
         try:
             async for wait_s in self.permits.waits(chat):
                 await asyncio.sleep(wait_s)
-                await run.renew()
+                await run.lease.renew()
         except FloodWait as ban:
             return "later", Pause(ban.retry_after_s)
         copying = asyncio.ensure_future(self._copy(run, about, chat))
@@ -185,7 +179,7 @@ class Announcing:
             copying.cancel()
             # If this fails too, the next worker counts a marked chat as unknown.
             with suppress(StoreError, LeaseLost):
-                await run.next_chat(chat, outcome, stops=True)
+                await run.next_chat(chat, outcome)
             raise
 
     async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:

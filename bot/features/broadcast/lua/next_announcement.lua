@@ -2,10 +2,9 @@
 -- ARGV[1], a JSON object: `token` and `ttl_ms` of the lease; `chat`, the one that the caller was given ('0' for none), and
 -- its `outcome`; for 'later' `wait_ms`, how long the chat has to wait, and `why` ('chat': only it waits; 'ban': Telegram
 -- refused it with 429, so all wait for `pause_ms`, and for `wait_ms` if another chat was refused too; 'away': all wait for
--- `wait_ms`); `stops`, if the caller takes no further chat; `gone_s`, `kept_s`, for how long chats count as gone and
--- the announcement is kept.
+-- `wait_ms`); `gone_s`, `kept_s`, for how long chats count as gone and the announcement is kept.
 -- Stores the outcome, then gives the next chat, which stays in the set until `open_announcement`. Answers its id, '0' if
--- nothing is left or the announcement was stopped, '' if the caller has to wait or stops, 'lost' if it has no lease.
+-- nothing is left or the announcement was stopped, '' if the caller has to wait, 'lost' if it has no lease.
 -- A repeat stores nothing more and gets the same answer. The mark of another worker stands on the chat that was in
 -- doubt when that worker died. The score of a chat that has to wait is its due time in ms, negative.
 local request, now = cjson.decode(ARGV[1]), now_ms()
@@ -44,7 +43,7 @@ if outcome == 'gone' then
 end
 local job = redis.call('HMGET', KEYS[1], 'id', 'due', 'stop')
 if string.match(job[3] or '', '^[^|]*') == job[1] then return '0' end
-if request.stops or tonumber(job[2]) > now then return '' end
+if tonumber(job[2]) > now then return '' end
 local next_chat, score = unpack(redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES'))
 if not next_chat then return '0' end
 return -tonumber(score) > now and '' or next_chat
