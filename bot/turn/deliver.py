@@ -148,7 +148,8 @@ class Deliverer:
         if start == 0 and outbox.rich_parts and not formers and self.chat.takes_rich(to.chat_id):
             rich = Part(rich_markdown(outbox.said), is_rich=True)
             try:
-                sent_id, to = await self._send(to, rich, partial(mark, 0, sent))
+                marking = partial(mark, 0, sent)
+                sent_id, to = await self._send(to, rich, marking, requesting=requesting)
                 in_doubt = InDoubt(to.chat_id, sent_id)
                 sent, first = (sent_id,), outbox.rich_parts
             except OutcomeUnknown as error:

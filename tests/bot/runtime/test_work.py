@@ -303,18 +303,10 @@ async def test_an_item_ends_if_its_chat_is_closed_for_a_month(memory: Memory) ->
     assert [(to, part.text) for to, part in chat.sent] == [(Destination(ANN), said.text)]
 
 
-async def test_any_kind_of_work_goes_to_the_chat_itself_if_its_topic_is_gone(
-    memory: Memory,
-) -> None:
-    class Tip:
-        kind = "reminder"
-
-        async def message(self, item: WorkItem) -> Outbox:
-            return Outbox(Destination(item.chat_id, item.topic_id), (Part(item.text),))
-
+async def test_any_work_goes_to_the_chat_itself_if_its_topic_is_gone(memory: Memory) -> None:
     await store(memory, replace(reminder(due=time.time() - 1), topic_id=5))
     chat = ScriptedChat([Refused("topic_gone")])
-    await work(worker(memory, chat, Tip()))
+    await work(worker(memory, chat, Says()))
     assert [to for to, _ in chat.sent] == [Destination(7)]
 
 
@@ -437,7 +429,7 @@ class Says:
     async def message(self, item: WorkItem) -> Outbox | None:
         if item.text == "over":
             return None
-        return Outbox(Destination(HERE.chat_id), (Part(item.text),))
+        return Outbox(Destination(item.chat_id, item.topic_id), (Part(item.text),))
 
 
 async def test_who_mutes_gets_of_a_feature_that_says_unasked_only_what_they_asked_for(

@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -115,6 +116,7 @@ class Delivering:
     telegram: ScriptedTelegram = field(default_factory=ScriptedTelegram)
     marks: Marks = field(default_factory=Marks)
     pauses: list[float] = field(default_factory=list)
+    requests: int = 0
 
     async def __call__(
         self,
@@ -126,7 +128,7 @@ class Delivering:
     ) -> Delivery:
         to = Destination(CHAT, 3, 55)
         outbox = Outbox(to, parts, said=r"\[x^2\]", rich_parts=rich_parts, replaces=replaces)
-        return await self.deliverer.deliver(outbox, start, sent, self.marks)
+        return await self.deliverer.deliver(outbox, start, sent, self.marks, self._requesting)
 
     @property
     def deliverer(self) -> Deliverer:
@@ -134,6 +136,11 @@ class Delivering:
 
     async def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
+
+    @asynccontextmanager
+    async def _requesting(self) -> AsyncIterator[None]:
+        self.requests += 1
+        yield
 
 
 @pytest.fixture
@@ -231,6 +238,7 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     deliver.telegram.answers = answers
     assert await deliver(ONE, TWO, THREE, rich_parts=2) == delivery
     assert deliver.telegram.texts == sent
+    assert deliver.requests == len(sent)
     assert deliver.telegram.sent[0][1].is_rich
 
 
