@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from bot.commands.bot_command import Answer
 from bot.reply.parts import Part
-from bot.telegram.chat import CopiedMessage, Destination, SendListeners
+from bot.telegram.chat import Destination, SendListeners
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
@@ -52,9 +52,6 @@ class QuietChat(SendListeners):
         self.sent.append((to, part))
         self.has_sent.set()
         return 99 + len(self.sent)
-
-    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 15.0) -> None:
-        del chat_id, message, timeout_s
 
     def takes_rich(self, chat_id: int) -> bool:
         del chat_id

@@ -33,7 +33,7 @@ from bot.playground.scene import (
 )
 from bot.reply.parts import Part, well_formed
 from bot.telegram.bot_api import BotIdentity, MenuScope
-from bot.telegram.chat import CopiedMessage, Destination, SendListeners
+from bot.telegram.chat import Destination, SendListeners
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, UpdateRefused
 from bot.telegram.intake import Accept, RawUpdate
@@ -237,17 +237,14 @@ class PageTelegram(SendListeners):
         place = self._place(to.chat_id, to.topic_id)
         replied = part.quote.message_id if part.quote else to.reply_to
         file = self._file(part.file) if part.file else None
+        if part.copy_of:
+            _, copied = self._find(*part.copy_of)
+            part, file = replace(part, text=copied.text, entities=copied.entities), copied.file
         said = {"file": file, "reply_to": place.by_id.get(replied), "asks": part.force_reply}
         message = self._new(BOT, **said)
         self._sent(place, _content(message, part))
         self.note_sent(to)
         return message.id
-
-    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 0) -> None:
-        """Put a copy of a message into a chat."""
-        _, copied = self._find(message.chat_id, message.message_id)
-        said = {"text": copied.text, "entities": copied.entities, "file": copied.file}
-        self._sent(self._place(chat_id, 0), self._new(BOT, buttons=((message.button,),), **said))
 
     def takes_rich(self, chat_id: int) -> bool:
         """Say no: the page shows no rich messages."""

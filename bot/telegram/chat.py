@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,6 @@ class Destination:
     chat_id: int
     topic_id: int = 0  # 0 in a chat without topics and in the General topic
     reply_to: int = 0  # the message that is answered, 0 for none; one that is gone does no harm
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedMessage:
-    """A message to copy to other chats, and the button below each copy."""
-
-    chat_id: int
-    message_id: int
-    button: Button
 
 
 class Chat(Protocol):
@@ -43,9 +34,6 @@ class Chat(Protocol):
 
     async def send(self, to: Destination, part: Part, timeout_s: float = ...) -> int:
         """Send one part, with its file if it has one; return the id of the message."""
-
-    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = ...) -> None:
-        """Send a copy of a message to a chat, whose permit the caller has taken."""
 
     def takes_rich(self, chat_id: int) -> bool:
         """Tell whether it is worth sending a rich part to this chat."""

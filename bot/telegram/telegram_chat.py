@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_formed, with_passage
 from bot.reply.split import MAX_UTF16
 from bot.telegram.bot_api import CALL_S, TelegramClient
-from bot.telegram.chat import CopiedMessage, Destination, SendListeners
+from bot.telegram.chat import Destination, SendListeners
 from bot.telegram.errors import (
     DECLINED,
     BadToken,
@@ -100,7 +100,10 @@ class TelegramChat(SendListeners):
             "reply_markup": _FORCE_REPLY if part.force_reply else keyboard_of(part.buttons),
             "disable_notification": part.is_silent or None,
         }
-        if part.is_rich:
+        if part.copy_of:
+            method = "copyMessage"
+            parameters["from_chat_id"], parameters["message_id"] = part.copy_of
+        elif part.is_rich:
             method = "sendRichMessage"
             parameters |= {"rich_message": {"markdown": text}}
         elif part.file is None:
@@ -115,15 +118,6 @@ class TelegramChat(SendListeners):
         return await self._call(
             method, to.chat_id, parameters, lambda sent: int(sent["message_id"]), timeout_s
         )
-
-    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = CALL_S) -> None:
-        """Send a copy of a message to a chat, whose permit the caller has taken."""
-        parameters = {
-            "from_chat_id": message.chat_id,
-            "message_id": message.message_id,
-            "reply_markup": keyboard_of([[message.button]]),
-        }
-        await self._call("copyMessage", chat_id, parameters, bool, timeout_s)
 
     def takes_rich(self, chat_id: int) -> bool:
         """Return whether rich messages were not refused within the last hour."""

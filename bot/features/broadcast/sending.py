@@ -21,9 +21,9 @@ from bot.features.broadcast.announcements import (
     Outcome,
     Pause,
 )
-from bot.reply.parts import Button
+from bot.reply.parts import Button, Part
 from bot.telegram.admission import Admission
-from bot.telegram.chat import Chat, CopiedMessage, Destination
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (
     DECLINED,
     Blocked,
@@ -184,11 +184,12 @@ class Announcing:
 
     async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
         label = self.sentences.text(about.language, "buttons.mute")
-        message = CopiedMessage(about.chat_id, about.message_id, Button(label, f"{MUTE}:"))
+        button = Button(label, f"{MUTE}:")
+        copy = Part("", buttons=((button,),), copy_of=(about.chat_id, about.message_id))
         if not await run.open_chat(chat):
             return "later", None  # it was forgotten meanwhile
         try:
-            await self.chat.copy(chat, message, self.admission.settings.send_timeout_s)
+            await self.chat.send(Destination(chat), copy, self.admission.settings.send_timeout_s)
         except TelegramError as error:
             outcome, pause = _sent(error)
             if pause:

@@ -11,7 +11,7 @@ from telegram import Update
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import GROUP_ID, Scene, find_entities, uploaded
 from bot.reply.parts import Button, Entity, Part
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import Destination
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused
 from bot.telegram.intake import RawUpdate
@@ -175,7 +175,7 @@ async def test_the_bot_changes_only_messages_that_are_there() -> None:
     assert not page.place.messages[0].edited_at
     await page.edit(1, sent, Part("Done."))
     await page.react(1, sent, "✍")
-    await page.copy(2, CopiedMessage(1, sent, YES[0][0]))
+    await page.send(Destination(2), Part("", buttons=YES, copy_of=(1, sent)))
     [copied] = page.scene.place("c:2:0").messages
     assert (copied.text, copied.buttons) == ("Done.", YES)
     await page.delete(1, sent)

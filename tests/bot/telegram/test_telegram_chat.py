@@ -8,7 +8,7 @@ import pytest
 
 from bot.reply.parts import Button, Entity, Part, Quote
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import Destination
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError
 from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.doubles import unlimited_chat
@@ -245,14 +245,14 @@ async def test_a_download_that_breaks_or_hangs_is_an_error_without_the_token(
 
 async def test_a_copy_names_its_source_and_button(chat: TelegramChat, api: ScriptedApi) -> None:
     api.script(ok({"message_id": 9}), refusal(400, "Bad Request: message can't be copied"))
-    message = CopiedMessage(5, 70, Button("No announcements", "mute:"))
-    await chat.copy(11, message)
+    copy = Part("", buttons=((Button("No announcements", "mute:"),),), copy_of=(5, 70))
+    assert await chat.send(Destination(11), copy) == 9
     sent = api.calls[0].parameters
     assert (sent["chat_id"], sent["from_chat_id"], sent["message_id"]) == ("11", "5", "70")
     [[button]] = json.loads(sent["reply_markup"])["inline_keyboard"]
     assert button == {"text": "No announcements", "callback_data": "mute:"}
     with pytest.raises(Refused, match="not_copied"):
-        await chat.copy(12, message)
+        await chat.send(Destination(12), copy)
 
 
 CONNECTIONS = 4

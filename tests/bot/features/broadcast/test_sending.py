@@ -10,10 +10,10 @@ import pytest
 from bot.commands.notices import set_mute
 from bot.features.broadcast.announcements import Announcement
 from bot.features.broadcast.sending import Announcing, HalfRate
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Part
 from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import Destination
 from bot.telegram.errors import (
     Blocked,
     FloodWait,
@@ -67,28 +67,27 @@ class Page(QuietChat):
         self.waiting.set()
         yield self.wait_s
 
-    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 15.0) -> None:
-        assert timeout_s == LEASE_S / 2
-        assert (message.chat_id, message.message_id) == (ADA, 70)
-        assert message.button.callback_data == "mute:"
-        error = self.errors.pop(0) if self.errors else None
-        if error is None or isinstance(error, OutcomeUnknown):
-            self.got.append(chat_id)
-        self.copied.set()
-        await self.may_answer.wait()
-        if error:
-            raise error
-
     async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15) -> None:
         if self.error:
             raise self.error
         await super().edit(chat_id, message_id, part, timeout_s)
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 15) -> int:
-        message_id = await super().send(to, part, timeout_s)
-        if self.unanswered:
-            raise self.unanswered
-        return message_id
+        if not part.copy_of:
+            await super().send(to, part, timeout_s)
+            if self.unanswered:
+                raise self.unanswered
+            return 100
+        assert (part.copy_of, timeout_s) == ((ADA, 70), LEASE_S / 2)
+        assert part.buttons[0][0].callback_data == "mute:"
+        error = self.errors.pop(0) if self.errors else None
+        if error is None or isinstance(error, OutcomeUnknown):
+            self.got.append(to.chat_id)
+        self.copied.set()
+        await self.may_answer.wait()
+        if error:
+            raise error
+        return 100
 
 
 def worker(memory: Memory, chat: Page) -> Announcing:
@@ -285,6 +284,6 @@ async def test_copies_wait_for_half_of_the_rate_and_for_the_ban_of_a_chat(
     assert waited == pytest.approx(19 / 5)
     api.script(refusal(429, "Too Many Requests: retry after 30", retry_after=30))
     with pytest.raises(FloodWait):
-        await chat.copy(11, CopiedMessage(5, 70, Button("No announcements", "mute:")))
+        await chat.send(Destination(11), Part("", copy_of=(5, 70)))
     with pytest.raises(FloodWait):
         await wait(11)
