@@ -11,7 +11,6 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -141,8 +140,6 @@ class PollingLease:
 
     def __init__(self, lease: NamedLease) -> None:
         self._lease = lease
-        self._every_s = lease.ttl_ms / 3000
-        self._sure_until = 0.0
         self._renewing: asyncio.Task[None] | None = None
 
     async def hold(self) -> bool:
@@ -150,15 +147,15 @@ class PollingLease:
 
         Redis is not asked if the lease was renewed lately.
         """
-        if time.monotonic() < self._sure_until:
+        if time.monotonic() < self._lease.sure_until:
             return True
         try:
-            is_held = await self._ask()
+            is_held = await self._lease.hold()
         except StoreError as error:
             log.warning("poll lease unavailable", reason=type(error).__name__)
             return False
         if is_held and self._renewing is None:
-            self._renewing = asyncio.create_task(self._renew())
+            self._renewing = asyncio.create_task(self._lease.keep())
         return is_held
 
     async def release(self) -> None:
@@ -166,20 +163,7 @@ class PollingLease:
         if self._renewing is not None:
             await end_tasks([self._renewing])
             self._renewing = None
-        self._sure_until = 0.0
         await self._lease.release()
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(self._every_s)
-            with suppress(StoreError):
-                await self._ask()
-
-    async def _ask(self) -> bool:
-        asked_at = time.monotonic()
-        is_held = await self._lease.hold()
-        self._sure_until = asked_at + 1.5 * self._every_s if is_held else 0.0
-        return is_held
 
 
 async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
-from secrets import token_hex
 from time import time
 from typing import Literal
 
@@ -26,7 +25,6 @@ from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite
 from memory.scopes.history import Histories
 from memory.store.commands import Command, ScriptCall
-from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
 from memory.text.internal_model import InternalModel, ModelTrouble
@@ -34,7 +32,6 @@ from memory.text.internal_model import InternalModel, ModelTrouble
 log = structlog.get_logger(__name__)
 
 _LEASE_MS = 15_000
-_RENEW_S = 5  # each time the lease is extended
 _BUSY_AGAIN_S = 10  # another process learns from the conversation
 _HARDLY_LATER_S = 2  # a due time that is so much too late stays
 _REFUSED_AGAIN_S = 5  # something was erased meanwhile
@@ -106,11 +103,11 @@ class ConversationLearner:
 
     async def _learn_under_lease(self, conversation: Scope, *, is_asked_for: bool) -> LearningRound:
         """Hold the lease while everything that is due is learned, then move the due time."""
-        scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
-        lease = [self._store.keys.learner(conversation)]
-        taking = {"token": token, "lease_ms": _LEASE_MS}
-        finish: list[Command | ScriptCall] = [scripts["unlease"].command(lease, {"token": token})]
-        renewing = asyncio.create_task(self._renew(lease, token))
+        store, learning = self._store, self._store.keys.learning
+        lease = store.lease(store.keys.learner(conversation), _LEASE_MS)
+        taking = {"token": lease.token, "lease_ms": lease.ttl_ms}
+        finish: list[Command | ScriptCall] = [lease.releasing]
+        renewing = asyncio.create_task(lease.keep())
         try:
             progress = await progress_of(self._scopes, conversation, taking)
             noted, progress = progress.due_at, replace(progress, is_asked_for=is_asked_for)
@@ -122,7 +119,7 @@ class ConversationLearner:
                 # A later time, or none, is stored only if the stored one is still `noted`.
                 later = {"next": due} if isfinite(due) else {}
                 request = {"member": conversation.tag, "score": repr(noted), **later}
-                finish = [scripts["take_due"].command([learning], request), *finish]
+                finish = [store.scripts["take_due"].command([learning], request), *finish]
             if progress.facts is not progress.here and progress.facts.newest:
                 # A turn renews only the expiry of the conversation.
                 finish = [*self._renewal(progress), *finish]
@@ -135,7 +132,7 @@ class ConversationLearner:
             raise
         finally:
             await end_tasks([renewing])
-            await asyncio.shield(self._store.client.pipeline(finish))
+            await asyncio.shield(store.client.pipeline(finish))
 
     def _renewal(self, progress: Progress) -> list[Command | ScriptCall]:
         """Return the commands that renew the expiry of a person's facts, at most once an hour."""
@@ -170,12 +167,6 @@ class ConversationLearner:
             due_in_s = earliest(progress, await self._batches.waiting(progress))
             return due_in_s > 0 and progress.now + due_in_s + _HARDLY_LATER_S >= noted
         return False
-
-    async def _renew(self, lease: Sequence[str], token: str) -> None:
-        while True:
-            await asyncio.sleep(_RENEW_S)
-            with suppress(StoreError):
-                await self._store.scripts["lease"](lease, {"token": token, "ttl_ms": _LEASE_MS})
 
     async def _learn_round(
         self, progress: Progress

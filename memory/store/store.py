@@ -14,7 +14,8 @@ from functools import cache
 from math import inf
 from pathlib import Path
 from secrets import token_hex
-from time import time
+from time import monotonic, time
+from typing import NoReturn
 
 import orjson
 
@@ -144,20 +145,36 @@ class NamedLease:
         self._key = key
         self.ttl_ms = ttl_ms
         self.token = token_hex(16)
+        self.sure_until = 0.0  # until then, by the monotonic clock, no other process has it
 
     async def hold(self) -> bool:
         """Take or extend the lease; false if another process has it."""
-        request = {"token": self.token, "ttl_ms": self.ttl_ms}
-        return bool(await self._scripts["lease"]([self._key], request))
+        asked_at, request = monotonic(), {"token": self.token, "ttl_ms": self.ttl_ms}
+        is_held = bool(await self._scripts["lease"]([self._key], request))
+        self.sure_until = asked_at + self.ttl_ms / 2_000 if is_held else 0.0
+        return is_held
 
     async def renew(self) -> None:
         """Do as `hold`; raise `LeaseLost` if another process has it."""
         if not await self.hold():
             raise LeaseLost(self._key)
 
+    async def keep(self) -> NoReturn:
+        """Extend the lease every third of its time, until cancelled."""
+        while True:
+            await asyncio.sleep(self.ttl_ms / 3_000)
+            with suppress(StoreError):
+                await self.hold()
+
     async def release(self) -> None:
         """Give the lease back if this process has it."""
+        self.sure_until = 0.0
         await self._scripts["unlease"]([self._key], {"token": self.token})
+
+    @property
+    def releasing(self) -> ScriptCall:
+        """The call that gives the lease back, for a pipeline."""
+        return self._scripts["unlease"].command([self._key], {"token": self.token})
 
 
 LAYOUT = 2

@@ -31,14 +31,13 @@ class ScriptedLease(PollingLease):
 
     def __init__(self, refusals: int = 0) -> None:
         self.refusals = refusals
-        self.released = asyncio.Event()
 
     async def hold(self) -> bool:
         self.refusals -= 1
         return self.refusals < 0
 
     async def release(self) -> None:
-        self.released.set()
+        """Have nothing to give back."""
 
 
 class Mailbox:

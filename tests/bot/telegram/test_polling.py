@@ -11,6 +11,7 @@ from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff, Pause, Poller, PollingLease, TelegramHealth
 from bot.telegram.errors import NotAccepted, UpdateRefused
 from bot.telegram.intake import Accept
+from memory.memory import Memory
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import Act, Reply, ScriptedApi, delivering_to, ok, refusal
 
@@ -279,11 +280,15 @@ async def test_on_standby_no_failure_is_reported(polled: Polled, health: Telegra
     assert health.last_error == ""
 
 
-async def test_stopping_ends_the_poll_and_its_lease(polled: Polled, api: ScriptedApi) -> None:
-    lease = ScriptedLease()
-    await polled(lease=lease)
+async def test_stopping_ends_the_poll_and_its_lease(
+    polled: Polled, api: ScriptedApi, memory: Memory
+) -> None:
+    one, other = (memory.store.lease(memory.keys.poller, 60_000) for _ in range(2))
+    calls = memory.client.round_trips
+    await polled(updates(5), lease=PollingLease(one))
     await api.abandoned.wait()
-    assert lease.released.is_set()
+    assert memory.client.round_trips == calls + 2  # the lease is taken once, and given back
+    assert await other.hold()
 
 
 async def test_stopping_while_an_update_is_being_accepted_leaves_it_with_telegram(

@@ -53,7 +53,6 @@ def simulated() -> Iterator[Time]:
         ("MAX_FLOOD_WAIT_S", deliver.MAX_FLOOD_WAIT_S, 2),
         ("_PARK_UNREACHABLE_S", deliver._PARK_UNREACHABLE_S, 3),
         ("_LEASE_MS", learner._LEASE_MS, 2_000),
-        ("_RENEW_S", learner._RENEW_S, 1),
         ("_BUSY_AGAIN_S", learner._BUSY_AGAIN_S, 1),
         ("_REFUSED_AGAIN_S", learner._REFUSED_AGAIN_S, 0.5),
         ("LEARN_LATE_S", turn_store.LEARN_LATE_S, 3),
