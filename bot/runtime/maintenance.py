@@ -24,7 +24,7 @@ from memory.limits.capacity import Level
 from memory.memory import Memory
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.store.client import RedisClient
-from memory.store.embedded import keep_clean
+from memory.store.embedded import rewrite_file
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.store import JOBS
@@ -91,7 +91,9 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
         LoopWatchdog().run(),
     ]
     if services.settings.redis_url is None:
-        running.append(keep_clean(memory.client, memory.store.erased))
+        # Also at the start, as the process may have crashed before, and daily, as data expires.
+        rewrite = partial(rewrite_file, memory.client)
+        running.append(repeat(rewrite, "rewrite", every_s=86_400.0, sooner=memory.store.erased))
     return running
 
 

@@ -9,7 +9,6 @@ Two locked files show which processes are alive: this process holds `lock`, and 
 block, so they belong before and after the event loop.
 """
 
-import asyncio
 import atexit
 import contextlib
 import ctypes
@@ -234,26 +233,16 @@ def _socket_path(data_dir: Path) -> str:
     return str(path)
 
 
-_MAX_PAUSE_S = 86_400
 _RETRY_S = 1.0
 
 
-async def keep_clean(client: RedisClient, erased: asyncio.Event) -> None:
-    """Rewrite the file now, soon after each time `erased` is set, and daily, until cancelled.
+async def rewrite_file(client: RedisClient) -> float | None:
+    """Begin to rewrite the file, so that it no longer has what was erased.
 
-    Now, because the process may have crashed between an erasure and its rewrite. Daily, because
-    data expires.
+    Return after how many seconds to try again if another rewrite runs, which may have begun before.
     """
-    while True:
-        erased.clear()
-        is_begun = False
-        while not is_begun:
-            try:
-                await client.call("BGREWRITEAOF")
-                is_begun = True
-            except StoreError:
-                # Another rewrite is probably running. It may have begun before the erasure.
-                await asyncio.sleep(_RETRY_S)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_MAX_PAUSE_S):
-                await erased.wait()
+    try:
+        await client.call("BGREWRITEAOF")
+    except StoreError:
+        return _RETRY_S
+    return None

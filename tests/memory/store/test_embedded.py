@@ -10,15 +10,17 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from bot.runtime.maintenance import repeat
 from memory.store import embedded
 from memory.store.client import RedisClient
-from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedValkey, ask, keep_clean
+from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedValkey, ask, rewrite_file
 from tests.stored import everything_on_disk
 
 ROOT = Path(__file__).parents[3]
@@ -239,7 +241,7 @@ async def store(tmp_path: Path) -> AsyncIterator[RedisClient]:
 
 @asynccontextmanager
 async def cleaning(store: RedisClient, erased: asyncio.Event) -> AsyncIterator[None]:
-    task = asyncio.create_task(keep_clean(store, erased))
+    task = asyncio.create_task(repeat(partial(rewrite_file, store), "rewrite", 600, erased))
     yield
     task.cancel()
     await asyncio.wait([task])
