@@ -180,15 +180,14 @@ def message_of(act: ButtonPress | ThumbsDown) -> IncomingMessage:
     )
 
 
-async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> bool:
-    """Put the message of a press into the mailbox; return whether there was room."""
+async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> None:
+    """Put the message of a press into the mailbox; raise `ShownOnTop` if it is full."""
     entry = Entry(message.update_id, message.sender.id, is_alone=True, body=to_bytes(message))
     try:
         await mailbox.put(here, entry)
     except MailboxFull:
         log.warning("mailbox full", conversation=here.tag, sender=message.sender.id)
-        return False
-    return True
+        raise ShownOnTop("clear.not_yet") from None
 
 
 _TRIES = 8

@@ -188,6 +188,7 @@ async def streamed(rig: Rig) -> dict[str, float]:
 
 async def measure(rig: Rig, valkey: ValkeyServer) -> dict[str, object]:
     rig.model.responder = Model()
+    redis = await steady_turns(rig, valkey)  # first: who talked is learned from later
     async with rig.another_bot(module=BASELINE) as bot:
         without_memory = await load(rig, bot, 1_000)
     start = await starts(rig)
@@ -201,7 +202,7 @@ async def measure(rig: Rig, valkey: ValkeyServer) -> dict[str, object]:
         "without_memory": without_memory,
         "cpu_ratio": round(ricordo["cpu_ms_a_turn"] / without_memory["cpu_ms_a_turn"], 2),
         "start": start,
-        "redis": await steady_turns(rig, valkey),
+        "redis": redis,
         "streamed": await streamed(rig),
         "load_average": os.getloadavg()[0],
     }

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import structlog
 
-from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, ShownOnTop
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
@@ -89,8 +89,10 @@ class Importing:
         file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
         file = SentFile(file_id, name, mime_type, nbytes, "" if read_as else nonce, pasted, read_as)
         agreed = replace(message_of(pressed), kind="document", file=file)
-        if not await put_press(self.memory.mailbox, here, agreed):
-            return ()
+        try:
+            await put_press(self.memory.mailbox, here, agreed)
+        except ShownOnTop as full:  # this press has used the question up
+            raise NotConfirmed("full") from full
         return self.sentences.say(pressed.sender.language, "import.storing")
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> Parts:

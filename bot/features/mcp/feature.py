@@ -223,8 +223,7 @@ class ToolButtons:
         asked, language = await self._checked(pressed, here, nonce), pressed.sender.language
         yes = self.sentences.text(language, "buttons.run_tool")
         agreed = replace(message_of(pressed), kind="text", text=yes, agreed=nonce)
-        if not await put_press(self.memory.mailbox, here, agreed):
-            return ()
+        await put_press(self.memory.mailbox, here, agreed)
         log.info("tool agreed to", server=asked.server)
         return self._shown(language, "outside.agreed", asked)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from bot.commands.access import Access
-from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords, ShownOnTop
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords
 from bot.commands.command_set import nearest
 from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT, FactEdits
@@ -111,8 +111,7 @@ class MemoryList:
             if code == "on" and (await count_conversation(memory.store, here)).waiting:
                 # What waits was sent while memory was off, so it is answered first.
                 asked = replace(message_of(pressed), command="memory", text=code)
-                if not await put_press(memory.mailbox, here, asked):
-                    raise ShownOnTop("clear.not_yet")
+                await put_press(memory.mailbox, here, asked)
                 return ListChange()
             return ListChange(await self.settings.change(here, code, pressed.update_id))
         if action == EDIT:

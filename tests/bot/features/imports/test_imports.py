@@ -23,6 +23,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_by
 from memory import documents as stored
 from memory.behaviors.context import CallContext, Person
 from memory.documents import Chunk, Library, Section
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.sources import Trust
@@ -294,6 +295,11 @@ async def test_what_an_export_holds_twice_is_stored_once(importer: Importer) -> 
 async def test_nothing_is_stored_after_no_or_if_a_clear_comes_between(importer: Importer) -> None:
     asked = await importer.send(chatgpt(LISBON))
     assert await importer.press(asked, button=1) == []
+    asked = await importer.send(chatgpt(LISBON))
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr("memory.queue.mailbox.MAX_UPDATES", 0)
+        with pytest.raises(NotConfirmed):
+            await importer.press(asked)
     [agreed] = await importer.press(await importer.send(chatgpt(LISBON)))
     importer.files.meanwhile = partial(clear, importer.memory, 5)
     assert "no longer valid" in (await importer.take(agreed))[0].text
