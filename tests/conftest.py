@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import jinja2
 import pytest
 import structlog
 import uvloop
@@ -140,6 +141,19 @@ async def _know_slots(manager: NodesManager, *args: Any, **kwargs: Any) -> None:
 
 
 setattr(NodesManager, "initialize", _know_slots)  # noqa: B010
+
+_compile = jinja2.Environment.compile
+_compiled: dict[tuple[object, ...], Any] = {}
+
+
+def _compile_once(templates: jinja2.Environment, *source: Any) -> Any:
+    """Compile the templates of a page once, not for each test that opens the page."""
+    if source not in _compiled:
+        _compiled[source] = _compile(templates, *source)
+    return _compiled[source]
+
+
+setattr(jinja2.Environment, "compile", _compile_once)  # noqa: B010
 
 # Thousands of tests share two cores with bots and servers: fewer examples, none in a hurry.
 settings.register_profile(

@@ -101,14 +101,6 @@ async def test_a_flood_wait_says_how_long_to_wait(
     assert raised.value.retry_after_s == expected_s
 
 
-async def test_a_moved_group_names_its_new_id(chat: TelegramChat, api: ScriptedApi) -> None:
-    description = "Bad Request: group chat was upgraded to a supergroup chat"
-    api.script(refusal(400, description, migrate_to_chat_id=-1001))
-    with pytest.raises(errors.ChatMigrated) as raised:
-        await chat.send(Destination(-5), PART)
-    assert raised.value.new_chat_id == -1001
-
-
 @pytest.mark.parametrize(
     ("description", "reason"),
     [

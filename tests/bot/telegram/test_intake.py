@@ -428,15 +428,6 @@ async def test_a_group_that_moved_to_itself_or_back_stays_where_it_is(store: Red
     assert [[each.update_id for each in entries] for entries in found] == [[10], [11, 12]]
 
 
-async def test_messages_to_a_migrated_group_go_to_its_old_mailbox(store: RedisClient) -> None:
-    intake = intake_on(store)
-    await intake.accept(raw.message(migrate_to_chat_id=-1009, chat={"id": -5, "type": "group"}))
-    new = {"id": -1009, "type": "supergroup", "title": "Family"}
-    await intake.accept(raw.message("/help", chat=new) | {"update_id": 2})
-    assert len(await waiting(store, Scope.of_chat(-5))) == 1
-    assert await waiting(store, Scope.of_chat(-1009)) == []
-
-
 async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_buttons_are_accepted(
     own_server: ValkeyServer,
 ) -> None:

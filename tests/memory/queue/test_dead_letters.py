@@ -46,14 +46,6 @@ async def listed(memory: Memory) -> list[tuple[str, str, str]]:
     return [(letter.conversation.tag, letter.id, letter.error) for letter in found]
 
 
-async def test_a_dead_letter_leaves_the_mailbox_and_its_chat_goes_on(memory: Memory) -> None:
-    turn = await set_aside(memory, 1)
-    assert turn.id == "1"
-    assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
-    await exchange(memory, 2)
-    assert await texts(memory) == ["text 2", "yes"]
-
-
 async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memory) -> None:
     turn = await begin(memory, 1)
     for _ in range(2):
