@@ -12,8 +12,8 @@ _MAX_STEPS = 40
 
 
 @asynccontextmanager
-async def full_redis(client: RedisClient) -> AsyncIterator[None]:
-    await client.call("CONFIG SET", "maxmemory", 1)
+async def full_redis(client: RedisClient, max_bytes: int = 1) -> AsyncIterator[None]:
+    await client.call("CONFIG SET", "maxmemory", max_bytes)
     try:
         yield
     finally:

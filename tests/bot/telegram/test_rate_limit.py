@@ -16,6 +16,7 @@ from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 from tests.bot.telegram.doubles import KEYS, send_rates_on
 from tests.lab.simulator.client import DirectClient
+from tests.memory.clients import full_redis
 from tests.valkey import ValkeyServer
 
 ANNA, BEN, GROUP = 7, 8, -7
@@ -292,12 +293,9 @@ async def test_after_the_clock_went_back_no_permit_waits_until_it_caught_up(back
 async def test_a_full_redis_still_counts_permits(store: RedisClient) -> None:
     send_rates = send_rates_on(store)
     await waits(send_rates, 4)
-    await store.call("CONFIG SET", "maxmemory", 1)
-    try:
+    async with full_redis(store):
         assert await waits(send_rates, 2) == [0, 1]
         assert await waits(send_rates, 6, OTHER_GROUP) == [0, 0, 0, 0, 0, 1]
         for chat_id in (GROUP, -9):
             await send_rates.ban(chat_id, 40)
             assert steps(await send_rates.ban_s(chat_id)) == 10
-    finally:
-        await store.call("CONFIG SET", "maxmemory", 0)

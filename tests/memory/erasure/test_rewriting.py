@@ -14,6 +14,7 @@ from memory.scopes.fields import STATE_LEARNER, Digest, State, StateUntrusted, W
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
+from tests.memory.clients import full_redis
 from tests.memory.erasure.test_forgetting import CANARY, facts_of, say, source, synopsis, write
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import ANN, ANNS, GROUP, HERE, clear, close, take, texts
@@ -196,10 +197,7 @@ async def test_what_a_full_redis_cannot_note_is_noted_after_the_erasure(memory: 
     await memory.store.journal.note_work(HERE, "first")
     _, change = await asking(memory)
     used = int((await memory.client.info("memory"))["used_memory"])
-    await memory.client.call("CONFIG SET", "maxmemory", used - 50_000)
-    try:
+    async with full_redis(memory.client, used - 50_000):
         await memory.forgetting.take_out(HERE, [3, 4], change)
-    finally:
-        await memory.client.call("CONFIG SET", "maxmemory", 0)
     [newest] = await memory.client.call("ZRANGE", memory.keys.erasures, -1, -1)
     assert b"|e|1|3-4|" in newest

@@ -11,6 +11,7 @@ from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Su
 from memory.scopes.changes import Revision
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost, StoreRefused
+from tests.memory.clients import full_redis
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -236,12 +237,9 @@ async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(memory: 
     """If it stopped between two parts, the part just sent would be sent again."""
     turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"three parts")
-    await memory.client.call("CONFIG SET", "maxmemory", 1)
-    try:
+    async with full_redis(memory.client):
         for part, sent in ((1, (5,)), (2, (5, 6))):
             await memory.turns.mark_sending(turn, part, sent)
-    finally:
-        await memory.client.call("CONFIG SET", "maxmemory", 0)
     await _expire(memory)
     again = await take(memory)
     assert (again.sending, again.sent) == (2, (5, 6))

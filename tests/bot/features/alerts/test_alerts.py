@@ -26,7 +26,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreFull, StoreUnavailable
 from tests.bot.features.services import SENTENCES
 from tests.conftest import Doomed
-from tests.memory.clients import DyingClient
+from tests.memory.clients import DyingClient, full_redis
 from tests.memory.conftest import memory_of
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -267,16 +267,13 @@ async def test_on_a_full_redis_admins_are_told_each_news_once(memory: Memory, sc
     notices = Notices()
     await spend(memory, 1_000_000)
     scene.conditions[0].failed(ModelUnavailable("away", 503))
-    try:
-        await memory.client.call("CONFIG SET", "maxmemory", 1)
+    async with full_redis(memory.client):
         with pytest.raises(StoreFull):
             await memory.client.call("SET", "any", "thing")
         for _ in range(2):
             await notices.tell(memory, found(memory, Level.FULL))
             await notices.tell(memory, spent(memory))
             await scene.later(60)
-    finally:
-        await memory.client.call("CONFIG SET", "maxmemory", 0)
     assert (notices.keys, len(scene.sent)) == (["full", "budget"], 1)
 
 
