@@ -90,6 +90,7 @@ async def test_a_write_whose_answer_was_lost_counts_only_once(
         for each in losses:
             raise each
 
+    monkeypatch.setattr("bot.costs._PAUSE_S", 0)
     monkeypatch.setattr(memory.usage, "count", lossy)
     async with (recorder := UsageRecorder()).writing(memory.usage):
         note(recorder, ANSWER, Usage(5))

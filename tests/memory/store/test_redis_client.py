@@ -166,17 +166,24 @@ async def busy(valkey: str, valkey_server: ValkeyServer) -> AsyncIterator[RedisC
     await client.close()
 
 
-async def test_a_walk_through_the_keys_waits_for_a_connection(busy: RedisClient) -> None:
-    keys = [key async for key in busy.keys_like("*")]
-    assert keys == []
-
-
 async def _waiting(*calls: Coroutine[object, object, list[object]]) -> list[Waiting]:
     """Let calls run as far as they can without a reply."""
     tasks = [asyncio.create_task(call) for call in calls]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
+
+
+async def test_a_walk_through_the_keys_waits_for_a_connection(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    async def walk() -> list[object]:
+        return [key async for key in busy.keys_like("*")]
+
+    [walking] = await _waiting(walk())
+    assert not walking.done()
+    await store.call("RPUSH", "list", "item")
+    assert await walking == []
 
 
 async def test_waiting_pipelines_share_a_round_trip(busy: RedisClient, store: RedisClient) -> None:

@@ -28,7 +28,7 @@ def settings(telegram: BotApiServer, settings_of: SettingsOf) -> Any:
 
 @pytest.fixture(autouse=True)
 def _listen_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_LISTEN_S", 1)
+    monkeypatch.setattr(check, "_LISTEN_S", 0)
 
 
 async def test_a_bot_that_does_not_run_yet_has_only_ok_rows(
@@ -79,7 +79,10 @@ async def test_the_row_of_groups_reports_privacy_mode(settings_of: SettingsOf) -
     assert rows["Telegram groups"].seen.startswith("privacy mode is on")
 
 
-async def test_another_poller_is_noticed(telegram: BotApiServer, settings: Settings) -> None:
+async def test_another_poller_is_noticed(
+    telegram: BotApiServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "_LISTEN_S", 20)
     async with _another_poller(telegram):
         rows = await rows_of(check_telegram(settings, telegram.token))
     assert rows["Telegram polling"].verdict == "warn"

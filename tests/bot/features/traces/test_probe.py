@@ -31,7 +31,7 @@ async def test_a_collector_that_answers_is_fine() -> None:
 
 
 async def test_a_collector_that_is_away_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.1")
     verdict, seen = await row_of(f"http://127.0.0.1:{free_port()}")
     assert (verdict, "OTEL_EXPORTER_OTLP_ENDPOINT" in seen) == ("warn", True)
 
