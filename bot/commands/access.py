@@ -33,13 +33,8 @@ class Operators:
         self._client = store.client
         self._key = store.keys.admins
 
-    @property
-    def ids(self) -> frozenset[int]:
-        """Who they are now."""
-        return self._settings.admin_user_ids
-
     def __contains__(self, sender: Sender) -> bool:
-        return sender.is_person and sender.id in self.ids
+        return sender.is_person and sender.id in self._settings.admin_user_ids
 
     async def note_language(self, sender: Sender) -> None:
         """Remember the language for what operators are told later; raise `StoreError`."""
@@ -47,7 +42,7 @@ class Operators:
 
     async def languages(self) -> dict[int, str]:
         """Return the language of each, by id in order, English if unknown; raise `StoreError`."""
-        ids = sorted(self.ids)
+        ids = sorted(self._settings.admin_user_ids)
         found = await self._client.call("HMGET", self._key, *ids) if ids else ()
         return {id_: (each or b"en").decode() for id_, each in zip(ids, found, strict=True)}
 
