@@ -295,8 +295,7 @@ async def test_an_item_ends_if_its_chat_is_closed_for_a_month(memory: Memory) ->
     chat = ScriptedChat([Refused("closed")])
     await work(worker(memory, chat))
     assert await memory.work.list_open(HERE) == []
-    task = replace(reminder(due=time.time()), chat_id=-100, is_task=True, rule="0 9 * * *")
-    ended = replace(task, closed_since=time.time() - 31 * 86_400).after_closed(task.due)
+    ended = replace(reminder(due=time.time()), chat_id=-100, closed_since=1.0)
     await store(memory, ended, update_id=2)
     await work(worker(memory, chat))
     [said] = SENTENCES.say("en", "reminders.task_closed", text="Call Ben")

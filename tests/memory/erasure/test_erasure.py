@@ -281,6 +281,7 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
 
 async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> None:
     new = Scope.of_chat(-100)
+    await exchange(memory, 7, new)  # answered before the bot heard of the move
     await put(memory, 1, new)
     await memory.mailbox.move(GROUP, new)
     await close(memory, await take(memory, GROUP))
@@ -291,6 +292,7 @@ async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> Non
         assert (finished.conversations, finished.receipt.messages) == (1, 0 if number else 2)
     await memory.forgetting.erase_share(new, ANN, 0, "of a sender in the new one")
     assert await memory.client.call("TTL", memory.keys.scope(new).meta) == -1
+    assert not await memory.client.call("EXISTS", memory.keys.scope(new).log)
 
 
 async def test_a_moved_group_keeps_its_memory_and_its_waiting_messages(memory: Memory) -> None:
