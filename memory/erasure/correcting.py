@@ -4,6 +4,7 @@ The messages that a deleted or edited fact rests on stay in the history, but rec
 them and learning does not read them any more. Otherwise the old words would come back with them.
 """
 
+from asyncio import gather
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
@@ -209,12 +210,12 @@ class Correcting:
         have the fact, because open turns begin again.
         """
         here, store = Revision(), self.scopes.store
-        for scope in gone.read_until:
-            if scope == gone.place:
-                here = await gone.hiding(store, facts) if facts else here
-            else:
-                await self.scopes.update(scope, partial(gone.hiding, store))
-                gone.found.pop(scope)
+        if facts and gone.place in gone.read_until:
+            here = await gone.hiding(store, facts)
+        others = [scope for scope in gone.read_until if scope != gone.place]
+        await gather(*(self.scopes.update(each, partial(gone.hiding, store)) for each in others))
+        for each in others:
+            gone.found.pop(each)
         for conversation, seqs in (await self._resting_on(*gone.chain)).items():
             await WorkItems(store).drop_unasked(conversation, seqs)
         return here

@@ -1,8 +1,4 @@
-"""Texts that try to be instructions, other people's messages or facts, and must not become them.
-
-The memory model believes everything here, so only the bot can keep such texts out of the memory:
-see `memory_model`.
-"""
+"""Texts that try to be instructions, other people's messages or facts, and must not become them."""
 
 import re
 from dataclasses import replace

@@ -91,7 +91,6 @@ async def test_a_connection_that_the_server_may_be_closing_is_not_used_again(
 
 
 async def test_a_body_in_tiny_pieces_is_too_long() -> None:
-    """A linked page in pieces of one byte held the loop again and again for ten seconds."""
     sent = 0
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -196,6 +195,5 @@ def test_json_is_read_with_odd_numbers_and_without_half_emoji() -> None:
 
 @pytest.mark.parametrize("value", ["0,", "{},", "["])
 def test_json_with_too_many_values_is_not_parsed(value: str) -> None:
-    """25 MB of objects held the loop for five seconds and took 1.2 GB."""
     with pytest.raises(ValueError, match="too many values"):
         read_json(f"[{value * 6}".encode(), 5)

@@ -422,7 +422,6 @@ async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> Non
 
 
 async def test_a_text_that_the_page_would_not_send_is_refused_by_the_server_too(site: Site) -> None:
-    """A megabyte was 250 messages, which held the event loop for more than a second."""
     answer = await site.post("/say", at=ANNA, text="a" * 100_001)
     assert (answer.status_code, site.scene.place(ANNA).messages) == (413, [])
     await site.post("/say", at=ANNA, text="a" * 100_000)

@@ -111,12 +111,20 @@ async def test_of_a_message_that_is_gone_no_other_one_is_hidden(memory: Memory) 
 
 
 async def test_an_answer_that_repeats_a_deleted_fact_is_hidden_in_any_topic_until_wanted_again(
-    memory: Memory,
+    memory: Memory, interrupted: InterruptedClient
 ) -> None:
+    """All topics are read at once, or a button could take too long to be accepted."""
     await talk(memory, "my tomcat is called Mephisto")
     await say(memory, 2, "What shall I buy?", "Fish for Mephisto.", here=TOPIC, used="f1")
     await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(1),), 1))
-    await memory.correcting.delete_fact(HERE, 1)
+    another_is_read = asyncio.Queue[None]()
+
+    async def wait_for_another() -> None:
+        interrupted.behind["XRANGE"] = partial(another_is_read.put, None)
+        await another_is_read.get()
+
+    interrupted.behind["XRANGE"] = wait_for_another
+    await memory_of(interrupted).correcting.delete_fact(HERE, 1)
     assert (await memory.scopes.read(TOPIC)).hidden.keys() == {2}
     assert await memory.correcting.hide(HERE, [1], hidden=False)
     assert (await memory.scopes.read(TOPIC)).hidden == {}

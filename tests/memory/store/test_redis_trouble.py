@@ -273,7 +273,6 @@ async def test_a_silent_connection_is_given_up_before_the_call_times_out(
 async def test_a_channel_ends_if_its_new_connection_is_never_greeted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The process waited for ever and heard no signal until it was restarted."""
     monkeypatch.setattr(redis_client, "SOCKET_TIMEOUT_S", 0.5)
     monkeypatch.setattr(redis_client, "_SILENCE_S", 0.5)
     subscribed = b">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"

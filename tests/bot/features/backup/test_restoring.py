@@ -255,7 +255,6 @@ async def test_a_conversation_with_messages_is_left_alone(
 async def test_a_cancelled_reminder_a_late_one_and_one_that_waits_for_its_button_stay_away(
     memory: Memory, empty: Memory, file: Path
 ) -> None:
-    """With one that repeated and waited for its time zone the whole file was refused as damaged."""
     await say(memory, "Remind me")
     cancelled, kept = await remind(memory, "one", 1), await remind(memory, "two", 1)
     late = WorkItem(ANN, "late", due=1, zone="UTC", chat_id=7)

@@ -195,7 +195,6 @@ async def test_a_pasted_list_is_stored_once_as_a_memory_for_each_line(importer: 
 async def test_a_list_is_read_beside_the_loop(
     importer: Importer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """33,000 lines took 0.13 s of the loop."""
     threads = []
 
     def noted(pasted: str, at: float) -> dict[str, Any]:

@@ -14,7 +14,6 @@ _MAX_MESSAGES = 60_000
 
 
 async def test_many_short_messages_are_counted_and_the_newest_talks_win() -> None:
-    """A zip of 184 kB made an answer that took 700 MB in the bot's own process."""
     answer = await parse(READER, export_of(60, 2_000, "a").content)
     messages = sum(len(talk["messages"]) for talk in answer["talks"])
     assert _MAX_MESSAGES - 2_000 <= messages <= _MAX_MESSAGES
