@@ -19,6 +19,7 @@ from tests.valkey import free_port, opened
 KEY = "sk-secret-of-the-operator"
 EMBEDDINGS = "hashed-words"
 US = "@ricordo_bot"
+ADA = 1009
 FOR_SCENARIOS = {
     "COALESCE_S": "0.05",
     # Nobody waits for the end of a lease unless a process is killed, and a busy machine must not
@@ -70,6 +71,11 @@ class Rig:
         """Start the bot; return Anna and her private chat."""
         await self.start(**settings)
         return self.anna()
+
+    async def start_with_ada(self, **settings: object) -> tuple[Person, Chat]:
+        """Start the bot with an operator; return Ada, who is it, and her private chat."""
+        await self.start(admin_user_ids=ADA, **settings)
+        return self.person(ADA, "Ada")
 
     def another_bot(self, *, command: str = "", module: str = "", **settings: object) -> BotProcess:
         """Return a second process on the same Redis, not started yet."""

@@ -9,12 +9,9 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_fully, dialogue
 
-ADMIN_ID = 1009
-
 
 async def test_stats_and_inspect_show_counts_and_never_content(rig: Rig) -> None:
-    await rig.start(admin_user_ids=ADMIN_ID)
-    (ada, adas), (anna, annas) = rig.person(ADMIN_ID, "Ada"), rig.anna()
+    (ada, adas), (anna, annas) = await rig.start_with_ada(), rig.anna()
     await rig.ask(anna, annas, "My secret colour is ultramarine")
     await rig.wait_until_learned(2)
     stats = await rig.ask(ada, adas, "/stats")
@@ -38,14 +35,13 @@ async def test_stats_and_inspect_show_counts_and_never_content(rig: Rig) -> None
     await rig.ask(anna, annas, "And my cat?")
     first_line, *busiest = (await rig.ask(ada, adas, "/inspect")).text.splitlines()
     assert first_line == sentence("admin.inspect_busiest")
-    assert [line.partition(" (in")[0] for line in busiest] == [f"• {anna.id}", f"• {ADMIN_ID}"]
+    assert [line.partition(" (in")[0] for line in busiest] == [f"• {anna.id}", f"• {ada.id}"]
     assert [f"{name}): messages 4" in line for line in busiest] == [True, False]
     assert "ultramarine" not in adas.transcript()
 
 
 async def test_clear_memory_erases_its_target_and_nothing_else(rig: Rig) -> None:
-    await rig.start(admin_user_ids=ADMIN_ID)
-    (ada, adas), (anna, annas), (ben, bens) = rig.person(ADMIN_ID, "Ada"), rig.anna(), rig.ben()
+    (ada, adas), (anna, annas), (ben, bens) = await rig.start_with_ada(), rig.anna(), rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
     await rig.ask(ada, adas, "My cat is called Mephisto")
     await rig.ask(anna, annas, "My secret colour is ultramarine")
@@ -69,7 +65,7 @@ async def test_clear_memory_erases_its_target_and_nothing_else(rig: Rig) -> None
     assert said == ["Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora"]
 
     for words, target, conversations, messages, remaining in (
-        ("", f"the chat {ADMIN_ID}", 1, 2, said[1:]),
+        ("", f"the chat {ada.id}", 1, 2, said[1:]),
         (" user 1001", "the person 1001", 2, 4, said[3:]),
         (f" {group.id}", f"the chat {group.id}", 1, 2, said[4:]),
         (" all", "all people and all chats", 4, 2, []),

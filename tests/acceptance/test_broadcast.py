@@ -5,7 +5,6 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, FloodWait, Message, Person, SlowAnswer
 
-ADMIN_ID = 1009
 TEXT = "Tonight the boat is repaired"
 
 
@@ -24,8 +23,7 @@ async def asked(ada: Person, chat: Chat, chats: int, text: str = TEXT) -> Messag
 
 
 async def test_an_announcement_over_two_workers_one_of_which_is_killed(rig: Rig) -> None:
-    await rig.start(admin_user_ids=ADMIN_ID)
-    ada, adas = rig.person(ADMIN_ID, "Ada")
+    ada, adas = await rig.start_with_ada()
     people = [rig.person(1010 + number, f"P{number}") for number in range(6)]
     for person, chat in people:
         await rig.ask(person, chat, "/start")

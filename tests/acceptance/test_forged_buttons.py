@@ -10,7 +10,6 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_fully
 from tests.servers.bot_api import Button, Message, Person
 
-ADMIN_ID = 1009
 NEVER_OURS = (
     "SECRETQZ words of mine:1",
     "mem:xk0.0.0",
@@ -66,8 +65,7 @@ async def test_forged_callback_data_is_refused_at_once(rig: Rig) -> None:
 async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_button_says(
     rig: Rig,
 ) -> None:
-    await rig.start(admin_user_ids=ADMIN_ID)
-    ada, adas = rig.person(ADMIN_ID, "Ada")
+    ada, adas = await rig.start_with_ada()
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     for person, chat in ((anna, annas), (ben, bens)):
         await rig.ask(person, chat, "My cat is called Mephisto")
@@ -81,8 +79,7 @@ async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_
 
 
 async def test_an_admin_need_not_be_in_the_list_of_allowed_people(rig: Rig) -> None:
-    await rig.start(admin_user_ids=ADMIN_ID, allowed_user_ids="1001")
-    ada, adas = rig.person(ADMIN_ID, "Ada")
+    ada, adas = await rig.start_with_ada(allowed_user_ids="1001")
     ben, bens = rig.ben()
     assert (await rig.ask(ada, adas, "hello")).text == "All right."
     refused = await rig.ask(ben, bens, "hello")

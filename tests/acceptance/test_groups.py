@@ -81,9 +81,8 @@ async def test_a19_each_topic_is_a_conversation_of_its_own(rig: Rig) -> None:
 
 @pytest.mark.either_way
 async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Rig) -> None:
-    await rig.start(admin_user_ids=1009)
+    ada, adas = await rig.start_with_ada()
     anna, ben = rig.anna()[0], rig.ben()[0]
-    ada, adas = rig.person(1009, "Ada")
     group = rig.telegram.group("Club", [ben], admins=[anna], basic=True)
     await rig.ask(anna, group, f"{US} our boat is called Aurora")
     await rig.wait_until_learned(2)

@@ -69,19 +69,15 @@ async def test_the_command_of_our_docs_draws_what_is_found_again(rig: Rig, tmp_p
     assert "[sent picture: Birthday of Nina.png]" in found.text
 
 
-ADMIN_ID = 1009
-
-
 def draws(prompt: str, title: str) -> Reply:
     return Reply(tool_calls=(tool_call("draw_picture", prompt=prompt, title=title),))
 
 
 async def test_a_picture_is_drawn_sent_paid_for_and_found_again(rig: Rig) -> None:
     rig.model.dialect = Dialect(filtered=frozenset({"gore"}))
-    await rig.start(
+    ada, adas = await rig.start_with_ada(
         openai_model="main-model",
         openai_embedding_model="off",
-        admin_user_ids=ADMIN_ID,
         openai_image_model="dall-e-3",
         prices="main-model 0 0 0; dall-e-3 0.04/image",
         budget_per_month=1,
@@ -90,7 +86,7 @@ async def test_a_picture_is_drawn_sent_paid_for_and_found_again(rig: Rig) -> Non
     rig.script.on("a present", draws("A dragon in ink", "Red dragon, lighthouse"), "For you.")
     rig.script.on("a fight", draws("gore", "Fight"), "I may not draw that. A duel, perhaps?")
     rig.script.on("a ship", draws("A ship", "Ship"), "It did not work.")
-    (anna, chat), (ada, adas) = rig.anna(), rig.person(ADMIN_ID, "Ada")
+    anna, chat = rig.anna()
 
     reply = await rig.ask(anna, chat, "Draw me a present")
     assert (reply.text, reply.file.content) == ("For you.", PICTURE)

@@ -46,8 +46,7 @@ async def test_a23_a_failing_model_is_answered_with_neutral_words_and_a_referenc
 @pytest.mark.either_way
 async def test_a_fault_of_the_account_is_nobodys_doing_and_admins_hear_what_to_do(rig: Rig) -> None:
     refusal = ApiError(401, "Incorrect API key", code="invalid_api_key")
-    ada, adas = rig.person(1009, "Ada")
-    await rig.start(admin_user_ids=ada.id)
+    ada, adas = await rig.start_with_ada()
     await rig.ask(ada, adas, "/start")
     anna, chat = rig.anna()
     rig.model.faults.add(refusal, times=None)

@@ -4,30 +4,16 @@ import asyncio
 import math
 import re
 
-import pytest
-
 from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.test_voice import spoken
-from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.bot_api import Message
 from tests.servers.model_api import ModelApiServer, Reply, tool_call
 
-ADMIN_ID = 1009
 PRICES = "main-model 1 0.5 2; hashed-words 0.1 0 0"
-
-
-@pytest.fixture
-def rig(rig: Rig) -> Rig:
-    """Give a rig with an admin, whose bot is not started yet."""
-    rig.environment["ADMIN_USER_IDS"] = str(ADMIN_ID)
-    return rig
-
-
-def the_admin(rig: Rig) -> tuple[Person, Chat]:
-    return rig.person(ADMIN_ID, "Ada")
 
 
 def billed(server: ModelApiServer) -> int:
@@ -41,7 +27,7 @@ def totals(reply: Message) -> dict[str, int]:
 
 
 async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(rig: Rig) -> None:
-    await rig.start(openai_embedding_model="off", user_tokens_per_day=5000)
+    ada, adas = await rig.start_with_ada(openai_embedding_model="off", user_tokens_per_day=5000)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     rig.script.on("sum", Reply(tool_calls=(tool_call("calculate", expression="2+2"),)), "Four.")
     await rig.ask(anna, annas, "What is the sum?")
@@ -51,7 +37,6 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(ri
     assert 0 < left < 100
     reply = await rig.ask(anna, annas, "/usage")
     assert reply.text == sentence("usage.left", percent=left, unix=0)
-    ada, adas = the_admin(rig)
     reply = await rig.ask(ada, adas, f"/usage {anna.id}")
     assert totals(reply) == {"That chat, this month": mine}
     [prompt, completion] = [
@@ -67,7 +52,7 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(ri
 async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(rig: Rig) -> None:
     """The kill comes while a model works; learning and search are counted, too."""
     remember_with(rig)
-    await rig.start(learn="state", learn_every_turns=1)
+    ada, adas = await rig.start_with_ada(learn="state", learn_every_turns=1)
     people = [rig.person(2000 + number, f"P{number}") for number in range(3)]
     await asyncio.gather(*(ask_and_learn(rig, *each, "A note") for each in people))
     calls = Reply(tool_calls=(tool_call("calculate", expression="2+2"),))
@@ -79,7 +64,6 @@ async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(rig: Ri
     await rig.restart()
     assert (await chat.wait_for_reply(after=said)).text == "Four."
     await wait_until_learned_from(rig, chat, seen)
-    ada, adas = the_admin(rig)
     reply = await rig.ask(ada, adas, "/usage")
     assert totals(reply)["The whole bot, this month"] == billed(rig.model)
     for part in ("Learning", "Search"):
@@ -87,10 +71,10 @@ async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(rig: Ri
 
 
 async def test_admins_see_the_whole_bot_and_its_costs_without_who_was_forgotten(rig: Rig) -> None:
-    await rig.start(
+    ada, adas = await rig.start_with_ada(
         openai_model="main-model", prices=PRICES, budget_per_month=1, openai_embedding_model="off"
     )
-    (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
+    anna, annas = rig.anna()
     assert (await rig.ask(ada, adas, "/usage")).text == sentence("usage.nothing")
     await rig.ask(anna, annas, "Hello")
     await rig.ask(ada, adas, "Hello")
@@ -115,7 +99,7 @@ async def test_admins_see_the_whole_bot_and_its_costs_without_who_was_forgotten(
 
 
 async def test_what_is_heard_and_spoken_counts_in_the_budget(rig: Rig) -> None:
-    await rig.start(
+    ada, adas = await rig.start_with_ada(
         openai_model="main-model",
         transcription_model="ear",
         speech_model="mouth",
@@ -123,7 +107,7 @@ async def test_what_is_heard_and_spoken_counts_in_the_budget(rig: Rig) -> None:
         budget_per_month="0.03",
         openai_embedding_model="off",
     )
-    (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
+    anna, annas = rig.anna()
     await rig.send(anna, annas, "voice", spoken("How are you?"))
     reply = await rig.ask(ada, adas, "/usage")
     # One second is heard, and "All right." is spoken.
