@@ -62,7 +62,7 @@ async def test_slow_files_leave_slots_for_others(rig: Rig, people: int, slots: i
 async def test_a_flood_of_one_member_leaves_messages_for_other_topics_of_a_group(rig: Rig) -> None:
     """Telegram takes 20 messages a minute in a group, for all its topics.
 
-    Only the first commands and one notice use them up, whenever they are sent.
+    Only the first commands and one notice use these messages up, whenever they are sent.
     """
     await rig.start(sends_per_second=30)
     (ben, _), (mallory, _) = rig.ben(), rig.person(1666, "Mallory")
