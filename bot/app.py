@@ -27,7 +27,7 @@ from bot.runtime.process import EVERYTHING, Duty, is_done_before, memory_options
 from bot.runtime.web import WebServer, health_routes
 from bot.runtime.work import WorkLoop
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import PollingLease, TelegramHealth
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.rate_limit import SendRateLimiter, SendRates, share_with_workers
@@ -59,7 +59,7 @@ async def open_telegram(
     client = TelegramClient(secret_of(settings.telegram_bot_token) or "", settings.telegram_api_url)
     limiter = SendRateLimiter(settings.sends_per_second, SendRates(memory.store))
     chat = TelegramChat(client, limiter)
-    lease = PollingLease(memory.store.lease(memory.keys.poller, int(settings.lease_s * 1000)))
+    lease = memory.store.lease(memory.keys.poller, int(settings.lease_s * 1000))
     share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
     sharing = asyncio.create_task(repeat(share, "workers", every_s=10.0))
     try:

@@ -132,40 +132,6 @@ _AT_ONCE_S = 1.0
 _EMPTY_PAUSE_S = 1.0
 
 
-class PollingLease:
-    """The right to poll: a lease in Redis, renewed in the background every third of its time.
-
-    If the process dies, another one can poll after that time.
-    """
-
-    def __init__(self, lease: NamedLease) -> None:
-        self._lease = lease
-        self._renewing: asyncio.Task[None] | None = None
-
-    async def hold(self) -> bool:
-        """Take the lease; return false if another process has it or Redis is away.
-
-        Redis is not asked if the lease was renewed lately.
-        """
-        if time.monotonic() < self._lease.sure_until:
-            return True
-        try:
-            is_held = await self._lease.hold()
-        except StoreError as error:
-            log.warning("poll lease unavailable", reason=type(error).__name__)
-            return False
-        if is_held and self._renewing is None:
-            self._renewing = asyncio.create_task(self._lease.keep())
-        return is_held
-
-    async def release(self) -> None:
-        """Stop renewing and let another process poll at once; raise `StoreError`."""
-        if self._renewing is not None:
-            await end_tasks([self._renewing])
-            self._renewing = None
-        await self._lease.release()
-
-
 async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:
     """Delete a webhook if we may, because Telegram does not allow polling while one is set.
 
@@ -191,12 +157,13 @@ async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> No
 class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
+    If the process dies, another one can poll after the time of its lease.
     While intake is closed to messages, commands and button presses of a poll are still handed on.
     """
 
     client: TelegramClient
     accept: Accept
-    lease: PollingLease
+    lease: NamedLease
     backoff: Backoff
     take_over: bool = False
     _offset: int | None = field(default=None, init=False)
@@ -206,10 +173,11 @@ class Poller:
 
     async def run(self) -> None:
         """Poll until cancelled. Then the poll is aborted and the lease released."""
+        keeping = asyncio.create_task(self.lease.keep())
         try:
             while True:
                 try:
-                    self.backoff.health.standby = not await self.lease.hold()
+                    self.backoff.health.standby = not await self._may_poll()
                     if self.backoff.health.standby:
                         self.backoff.succeeded()  # another process polls now: forget our failures
                         await self.backoff.pause(_STANDBY_S)
@@ -221,11 +189,22 @@ class Poller:
                         log.exception("poll failed")
                     await self.backoff.wait(error)
         finally:
+            await end_tasks([keeping])
             try:
                 async with asyncio.timeout(_RELEASE_S):
                     await self.lease.release()
             except Exception:  # noqa: BLE001 - the lease expires by itself, and we are stopping
                 log.warning("poll lease not released")
+
+    async def _may_poll(self) -> bool:
+        """Return whether we have the lease; Redis is not asked if it was renewed lately."""
+        if time.monotonic() < self.lease.sure_until:
+            return True
+        try:
+            return await self.lease.hold()
+        except StoreError as error:
+            log.warning("poll lease unavailable", reason=type(error).__name__)
+            return False
 
     async def _poll(self) -> None:
         if not self._webhook_checked:

@@ -29,13 +29,13 @@ from bot.telegram.connection import (
     Backoff,
     Pause,
     Poller,
-    PollingLease,
     TelegramHealth,
     make_way_for_polling,
 )
 from bot.telegram.errors import DECLINED, BadToken, NotAccepted, TelegramError, WebhookTaken
 from bot.telegram.intake import Accept
 from config.settings import Settings
+from memory.store.store import NamedLease
 
 _WEBHOOK_CHECK_S = 60
 
@@ -96,7 +96,7 @@ class HttpTelegram:
     client: TelegramClient
     chat: Chat
     health: TelegramHealth
-    lease: PollingLease
+    lease: NamedLease
     take_over: bool = False
     pause: Pause = asyncio.sleep
 

@@ -5,13 +5,12 @@ import time
 from collections.abc import Mapping
 
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import PollingLease
 from bot.telegram.errors import IntakeClosed
 from bot.telegram.rate_limit import SendRateLimiter, SendRates
 from bot.telegram.telegram_chat import TelegramChat
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
-from memory.store.store import Scripts, Store
+from memory.store.store import NamedLease, Scripts, Store
 from tests.lab.simulator.client import DirectClient
 
 
@@ -26,18 +25,16 @@ class Pauses:
         await asyncio.sleep(0)
 
 
-class ScriptedLease(PollingLease):
+class ScriptedLease(NamedLease):
     """Refuses `refusals` times, then is held."""
 
     def __init__(self, refusals: int = 0) -> None:
+        super().__init__(Scripts(DirectClient(time.time)), "poller", 60_000)
         self.refusals = refusals
 
     async def hold(self) -> bool:
         self.refusals -= 1
         return self.refusals < 0
-
-    async def release(self) -> None:
-        """Have nothing to give back."""
 
 
 class Mailbox:

@@ -8,10 +8,11 @@ import pytest
 
 from bot.telegram import connection
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import Backoff, Pause, Poller, PollingLease, TelegramHealth
+from bot.telegram.connection import Backoff, Pause, Poller, TelegramHealth
 from bot.telegram.errors import NotAccepted, UpdateRefused
 from bot.telegram.intake import Accept
 from memory.memory import Memory
+from memory.store.store import NamedLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import Act, Reply, ScriptedApi, delivering_to, ok, refusal
 
@@ -43,7 +44,7 @@ def polled(client: TelegramClient, api: ScriptedApi, health: TelegramHealth) -> 
         *acts: Act,
         accept: Accept | None = None,
         pause: Pause | None = None,
-        lease: PollingLease | None = None,
+        lease: NamedLease | None = None,
         take_over: bool = False,
         until: asyncio.Event | None = None,
     ) -> Mailbox:
@@ -285,7 +286,7 @@ async def test_stopping_ends_the_poll_and_its_lease(
 ) -> None:
     one, other = (memory.store.lease(memory.keys.poller, 60_000) for _ in range(2))
     calls = memory.client.round_trips
-    await polled(updates(5), lease=PollingLease(one))
+    await polled(updates(5), lease=one)
     await api.abandoned.wait()
     assert memory.client.round_trips == calls + 2  # the lease is taken once, and given back
     assert await other.hold()
