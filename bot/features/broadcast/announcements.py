@@ -214,7 +214,7 @@ class AnnouncementRun:
         return await self._step("open_announcement", {"chat": str(chat)}) == b"ok"
 
     async def close(self, wait_s: float = 0) -> None:
-        """End the announcement; with `wait_s` it is only looked at again after that time."""
+        """End the announcement; with `wait_s` its receipt is tried again after that time."""
         await self._step("close_announcement", {"wait_ms": int(wait_s * 1000)})
 
     async def _step(self, script: str, request: Mapping[str, object]) -> bytes:

@@ -42,8 +42,10 @@ if outcome == 'gone' then
   redis.call('EXPIRE', KEYS[4], request.gone_s)
 end
 local job = redis.call('HMGET', KEYS[1], 'id', 'due', 'stop')
-if string.match(job[3] or '', '^[^|]*') == job[1] then return '0' end
-if tonumber(job[2]) > now then return '' end
+local is_stopped = string.match(job[3] or '', '^[^|]*') == job[1]
 local next_chat, score = unpack(redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES'))
-if not next_chat then return '0' end
+-- A stop ends it at once, but a receipt that was postponed waits.
+if is_stopped and next_chat then return '0' end
+if tonumber(job[2]) > now then return '' end
+if is_stopped or not next_chat then return '0' end
 return -tonumber(score) > now and '' or next_chat
