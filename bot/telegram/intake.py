@@ -212,11 +212,6 @@ class Intake:
         conversation = Scope.of_chat(message.chat_id, message.topic_id)
         tag = conversation.tag
         message = replace(message, trace=trace_of_update.get()())
-        try:
-            packed = to_bytes(message)
-        except TypeError:  # the size of a file may be a number that JSON does not know
-            log.warning("update unreadable", update=message.update_id)
-            return Outcome.DROPPED
         is_edit, edited = message.kind == "edit", partial(edited_entry, message)
         if is_edit and await self.mailbox.edit(conversation, message.update_id, edited):
             log.info("update", update=message.update_id, conversation=tag, outcome="edited")
@@ -224,6 +219,7 @@ class Intake:
         # Nothing from before a new session belongs into the turn that begins it.
         is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
+        packed = to_bytes(message)
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
         keeps_id, as_new = message.is_group and message.kind in WITH_WORDS, None
         is_soon = is_edit and message.edited_at - message.sent_at <= _MAX_EDIT_AGE_S

@@ -120,7 +120,7 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
         length = sound.duration  # python-telegram-bot is about to change its type
         seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
         nbytes = sound.file_size or 0
-        return "voice", SentFile(sound.file_id, name, type_, nbytes, seconds=seconds)
+        return "voice", SentFile(sound.file_id, name, type_.lower(), nbytes, seconds=seconds)
     if (sticker := message.sticker) and not (sticker.is_animated or sticker.is_video):
         sent = sticker.file_id, STICKER_FILE, "image/webp", sticker.file_size or 0
         return "photo", SentFile(*sent)

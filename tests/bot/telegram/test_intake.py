@@ -212,8 +212,8 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
     assert buttons.pressed == []
 
 
-@pytest.mark.parametrize("odd", [{"file_size": 10**300}, {"mime_type": [[{1: 1}] * 9]}])
-async def test_an_update_that_cannot_be_stored_is_skipped(
+@pytest.mark.parametrize("odd", [{"file_size": 10**300}, {"file_size": "9"}, {"mime_type": ["x"]}])
+async def test_a_file_of_no_possible_size_or_type_is_skipped(
     store: RedisClient, odd: dict[str, object]
 ) -> None:
     voice = {**raw.FILE, "duration": 3, **odd}
