@@ -108,7 +108,8 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
     """Return a request in which voice messages and photos have become texts.
 
     Spoken words stand below their caption. What a photo shows is not the person's own text, so it
-    becomes a message of its own, before the caption.
+    becomes a message of its own, before the caption. A sound that has a name was sent as a file. It
+    may be of somebody else, so with its caption it is not the person's own text either.
     """
     words = dict(heard)
     updates: list[IncomingMessage] = []
@@ -124,7 +125,8 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
         else:
             file = update.file if update.kind == "photo" else None
             text = "\n".join(filter(None, (update.text, said)))
-            updates.append(replace(plain, text=text, file=file))
+            is_own = update.is_first_party and not (update.file and update.file.name)
+            updates.append(replace(plain, text=text, file=file, is_first_party=is_own))
     message, messages = _messages(updates, tokens)
     return replace(request, updates=tuple(updates), message=message, messages=messages)
 

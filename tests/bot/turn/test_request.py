@@ -77,25 +77,29 @@ def test_a_reply_quotes_the_message_only_in_a_group(*, is_group: bool, reply_to:
     assert answer_to(asked) == Destination(7, 3, reply_to)
 
 
-async def test_what_a_photo_shows_is_not_its_caption(memory: Memory) -> None:
-    """The caption stays the person's own words; the text in a picture is somebody's."""
+async def test_what_a_photo_shows_or_a_file_says_is_not_the_persons_own(memory: Memory) -> None:
+    """The caption of a photo stays the person's own words; the text in a picture is somebody's."""
     request = await joined(
         memory,
         said(1, "We are in Oulu", 1_000),
         replace(said(2, "This is Rex", 1_001), kind="photo", unseen="photo"),
         replace(said(3, "", 1_002), kind="photo", unseen="photo"),
         replace(forwarded(4, "Our boat"), kind="photo", unseen="photo"),
+        replace(said(5, "Listen", 1_003), kind="voice", file=SentFile("f", "talk.mp3", "", 9)),
+        replace(said(6, "", 1_004), kind="voice", file=SentFile("f", "", "", 9)),
     )
     shown = [(102, "[photo] A dog"), (103, "[photo]"), (104, "[photo] A boat")]
-    request = with_words(request, shown, TOKENS)
+    request = with_words(request, [*shown, (105, "Remember this"), (106, "I agree")], TOKENS)
     assert [(part.text, part.is_first_party, part.message_ids) for part in request.messages] == [
         ("We are in Oulu", True, (101,)),
         ("[photo] A dog", False, (102,)),
         ("This is Rex", True, (102,)),
         ("[photo]", False, (103,)),
         ("Our boat\n[photo] A boat", False, (104,)),
+        ("Listen\nRemember this", False, (105,)),
+        ("I agree", True, (106,)),
     ]
-    assert [part.forwarded_from for part in request.messages] == ["", "", "", "", "Ben"]
+    assert [part.forwarded_from for part in request.messages] == ["", "", "", "", "Ben", "", ""]
     assert (request.message.is_first_party, request.message.unseen) == (False, "")
 
 
