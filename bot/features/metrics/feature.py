@@ -137,6 +137,7 @@ class Metrics:
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _FORWARDED = ("forwarded", "via", "x-real-ip", "true-client-ip", "cf-connecting-ip")
 """Headers that a proxy adds. Headers that begin with `x-forwarded-` count too."""
+_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def metrics_route(
@@ -160,13 +161,15 @@ def metrics_route(
 
 
 def _is_local(request: Request) -> bool:
-    """Return whether the caller is a process of this machine that is no proxy.
+    """Return whether the caller is a process of this machine that asks for itself.
 
-    A proxy on this machine asks for another caller, and its headers say so.
+    A proxy on this machine asks for another caller, and its headers say so. A page in a browser
+    here asks for a host of its own, if that name leads to this machine (DNS rebinding).
     """
     if any(name.startswith("x-forwarded") or name in _FORWARDED for name in request.headers):
         return False
     try:
-        return request.client is not None and ip_address(request.client.host).is_loopback
+        caller = request.client.host if request.client else ""
+        return request.url.hostname in _HOSTS and ip_address(caller).is_loopback
     except ValueError:
         return False

@@ -32,13 +32,14 @@ async def page(
     host: str,
     bearer: str = "",
     forwarded: str = "",
+    named: str = "localhost:80",
     on_platform: bool = False,
 ) -> httpx2.Response:
     app = Router([metrics_route(metrics, memory, token, on_platform=on_platform)])
     transport = httpx2.ASGITransport(app, client=(host, 5))
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     headers |= {forwarded: "127.0.0.1"} if forwarded else {}
-    async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://{named}") as caller:
         return await caller.get("/metrics", headers=headers)
 
 
@@ -62,12 +63,11 @@ async def test_the_page_is_for_callers_with_the_token_or_without_one_for_this_ma
 
 
 PROXIES = "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"
+HOW = {"on_platform": True}, {"named": "evil.example"}, *({"forwarded": each} for each in PROXIES)
 
 
-@pytest.mark.parametrize(
-    "how", [{"on_platform": True}, *({"forwarded": header} for header in PROXIES)], ids=str
-)
-async def test_through_a_proxy_here_and_on_a_platform_the_page_needs_a_token(
+@pytest.mark.parametrize("how", HOW, ids=str)
+async def test_through_a_proxy_or_a_browser_here_and_on_a_platform_the_page_needs_a_token(
     memory: Memory, how: dict[str, Any]
 ) -> None:
     """Heroku's router appends the real address to the header that the caller sent."""
