@@ -24,7 +24,7 @@ _TIMEOUT_S = 10
 _MAX_BYTES = 2 * 2**20  # of a page, as it is sent and as it is unpacked
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
-_LOOKUPS = ThreadPoolExecutor(4)
+_LOOKUPS = ThreadPoolExecutor(64)  # more than the pages that one person may read at once
 """A silent name server blocks a thread for half a minute; the loop needs its own for Telegram."""
 _PORTS = {"http": 80, "https": 443}
 _CHARSET = re.compile(r"(?!utf)[a-z0-9_-]{1,30}", re.IGNORECASE)  # UTF-8 and UTF-16 are recognized

@@ -340,11 +340,13 @@ async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site)
     assert (page.content, asked) == (b"page", ["changes.invalid"])
 
 
-async def test_a_silent_name_server_delays_only_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_name_server_delays_only_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """The threads that look names up for new connections to Telegram must stay free."""
     looked_up, answered = threading.Event(), threading.Event()
 
-    def silent(*_: object, **__: object) -> None:
+    def silent(host: str, *_: object, **__: object) -> list[object]:
+        if host == "known.test":
+            return []
         looked_up.set()
         answered.wait()
         raise OSError
@@ -353,7 +355,9 @@ async def test_a_silent_name_server_delays_only_pages(monkeypatch: pytest.Monkey
     pages = [asyncio.create_task(refusal(f"http://{n}.test/", PageFetcher())) for n in range(16)]
     assert await asyncio.to_thread(looked_up.wait, 20)
     await asyncio.get_running_loop().getaddrinfo("localhost", 80)
+    known = await refusal("http://known.test/", PageFetcher())
     answered.set()
+    assert "not public" in known
     assert {*await asyncio.gather(*pages)} == {"the page cannot be reached"}
 
 
