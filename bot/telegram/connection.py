@@ -126,6 +126,7 @@ class Backoff:
 
 
 POLL_S = 20
+_MAX_UPDATES = 100  # of one poll
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -158,7 +159,6 @@ class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
     If the process dies, another one can poll after the time of its lease.
-    While intake is closed to messages, commands and button presses of a poll are still handed on.
     """
 
     client: TelegramClient
@@ -167,7 +167,7 @@ class Poller:
     backoff: Backoff
     take_over: bool = False
     _offset: int | None = field(default=None, init=False)
-    _accepted_ahead: set[int] = field(default_factory=set, init=False)
+    _accepted_ahead: dict[int, None] = field(default_factory=dict, init=False)
     # `identify` did; one that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
 
@@ -234,6 +234,9 @@ class Poller:
         """
         handed: dict[int, asyncio.Task[None] | None] = {}
         is_closed = False
+        if len(updates) == _MAX_UPDATES and self._accepted_ahead:
+            # No further update can show intake that only the first one is refused: one comes again.
+            del self._accepted_ahead[next(iter(self._accepted_ahead))]
         try:
             for update in updates:
                 update_id = cast(int, update["update_id"])
@@ -254,14 +257,13 @@ class Poller:
         self._note(handed)
 
     def _note(self, handed: Mapping[int, asyncio.Task[None] | None]) -> None:
-        """Note which updates Telegram may forget; raise what `_hand_on` raises."""
         refusal: BaseException | None = None
         for update_id, done in handed.items():
             failure = done.exception() if done else None
             if failure is None and refusal is None:
                 self._offset = update_id + 1
             elif failure is None:
-                self._accepted_ahead.add(update_id)
+                self._accepted_ahead[update_id] = None
             refusal = refusal or failure
         if refusal is not None:
             raise refusal
