@@ -196,10 +196,7 @@ _CANCEL = "cancel"
 
 
 class Buttons:
-    """Finds the handler of a pressed button and shows what it returns in the button's place.
-
-    A member who presses too much in a group is told so, and nothing is done.
-    """
+    """Finds the handler of a pressed button and shows what it returns in the button's place."""
 
     def __init__(
         self,
@@ -226,8 +223,10 @@ class Buttons:
             if pressed.is_group:
                 await self._check_share(pressed)
             shown = await self._act_when_stored(pressed, here, verb, rest)
-        except ShownOnTop as answer:
-            on_top = self._sentences.say(language, answer.key)[0].text
+        except (FloodWait, ShownOnTop) as answer:
+            # A chat may be closed for long, and other people's updates would wait for this one.
+            key = answer.key if isinstance(answer, ShownOnTop) else "clear.not_yet"
+            on_top = self._sentences.say(language, key)[0].text
         except ChatMigrated:  # it wanted to send something there
             shown = self._sentences.say(language, "clear.expired")
         except NotConfirmed as refusal:

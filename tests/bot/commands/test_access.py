@@ -10,7 +10,7 @@ from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.immediate import Buttons
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Destination
-from bot.telegram.errors import ChatMigrated
+from bot.telegram.errors import ChatMigrated, FloodWait
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed
@@ -167,7 +167,9 @@ async def test_a_press_does_not_come_again_if_the_turn_has_no_worker_any_more(
     monkeypatch.setattr("bot.commands.immediate._PAUSE_S", 0)
     await chat.reply(*ASKED)
     assert await chat.shown() == []
-    assert chat.button_answers == [SENTENCES.say("en", "clear.not_yet")[0].text]
+    chat.fails["yes"] = FloodWait(600)  # nor if its chat is closed for long
+    assert await chat.shown(6) == []
+    assert chat.button_answers == [SENTENCES.say("en", "clear.not_yet")[0].text] * 2
 
 
 async def test_a_button_of_a_newer_release_stays_for_a_process_that_knows_it(
