@@ -101,15 +101,15 @@ class CapacityNews:
         self._note = partial(Scripts(memory.client, _LUA)["note_told"], [memory.keys.capacity])
         self._capacity = memory.capacity
         self._clock = clock
-        self._is_quiet = False  # the level is normal, and noted as such
+        self._quiet_until = 0  # the level is normal, and was noted as such within an hour
 
     async def find(self) -> News | None:
         """Return what operators do not know yet; note a level that fell; raise `StoreError`."""
         level, now = self._capacity.level, int(self._clock())
         is_unknown = not self._capacity.found.limit  # also before the first check of this process
-        if is_unknown or (self._is_quiet and level is Level.NORMAL):
+        if is_unknown or (now < self._quiet_until and level is Level.NORMAL):
             return None
-        self._is_quiet = False
+        self._quiet_until = 0
         stored = await self._client.call("HGETALL", self._key)
         told = {name.decode(): int(value) for name, value in stored.items()}
         known, kind = told.get("level", Level.NORMAL), _LEVELS.get(level)
@@ -118,7 +118,8 @@ class CapacityNews:
             return News(kind, figures(self._capacity.found), note)
         if level != known:
             await self._note({"level": level})
-        self._is_quiet = level is Level.NORMAL
+        # A process that saw a rise may die before its end, so the others look, too.
+        self._quiet_until = now + 3_600 if level is Level.NORMAL else 0
         return None
 
 

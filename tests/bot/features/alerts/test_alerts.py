@@ -277,12 +277,13 @@ async def test_on_a_full_redis_admins_are_told_each_news_once(memory: Memory, sc
     assert (notices.keys, len(scene.sent)) == (["full", "budget"], 1)
 
 
-async def test_a_redis_with_space_is_asked_once(memory: Memory) -> None:
-    news = found(memory, Level.NORMAL)
-    assert await news.find() is None
-    before = memory.client.round_trips
-    assert await news.find() is None
-    assert memory.client.round_trips == before
+async def test_a_redis_with_space_is_asked_once_an_hour(memory: Memory) -> None:
+    hours = iter((0, 0.9, 1.1))
+    news = found(memory, Level.NORMAL, lambda: 1e9 + 3_600 * next(hours))
+    for is_asked in (True, False, True):
+        before = memory.client.round_trips
+        assert await news.find() is None
+        assert (memory.client.round_trips > before) == is_asked
 
 
 async def spend(memory: Memory, tokens: int) -> None:

@@ -424,7 +424,6 @@ GREETING: dict[str, object] = {
 
 
 async def test_an_answer_is_cut_to_what_we_use_and_each_tool_is_checked_alone() -> None:
-    """The library reads an answer in one step: 45,000 icons or parts held the loop for a second."""
     good, shape = ["order", "price", *map(str, range(300))], {"type": "object"}
     bad: list[object] = [{"name": 5, "inputSchema": shape}, {"name": "a", "inputSchema": {}}, "b"]
     results = GREETING | {
