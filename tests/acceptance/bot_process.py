@@ -23,8 +23,9 @@ class BotProcess:
     """One bot, whose log is read line by line.
 
     A launcher forks it if there is one, otherwise `python -m bot` starts it. `command` follows
-    that, such as `web`. With a `module`, Python starts that one in any case. It runs in the folder
-    that `PWD` names, and as long as an `async with` block, in which it must not end by itself.
+    that, such as `web`. If a `module` is named, Python starts it, and nothing is forked. The bot
+    runs in the folder that `PWD` names. An `async with` block starts it and stops it, and fails if
+    it has ended before.
     """
 
     launcher: ClassVar[Callable[[Mapping[str, str]], str] | None] = None

@@ -1,4 +1,4 @@
-"""The rig of the black-box tests: two local servers, a real Valkey, and the bot as a process."""
+"""The rig of scenarios and laboratories: two local servers, a real Valkey, bots as processes."""
 
 import asyncio
 import os
@@ -31,6 +31,7 @@ FOR_SCENARIOS = {
     "USER_TURNS_PER_MINUTE": "0",
     "SENDS_PER_SECOND": "0",
 }
+"""What scenarios change of the defaults; laboratories measure with the defaults."""
 _END_LEASES = """
 for _, name in ipairs({'*:lease', '*:learner', 'poller', 'sweeper'}) do
   for _, key in ipairs(redis.call('KEYS', ARGV[1] .. name)) do redis.call('DEL', key) end
@@ -44,7 +45,7 @@ end
 
 
 class Rig:
-    """Everything that a scenario uses."""
+    """The world of a bot: Telegram and its people, a model, a Redis, and the bot's processes."""
 
     def __init__(
         self,
@@ -209,7 +210,10 @@ async def open_rig(
     bot: User = BOT,
     settings: Mapping[str, str] = FOR_SCENARIOS,
 ) -> AsyncIterator[Rig]:
-    """Give a rig whose bot is not started yet; `pace` says how Telegram repeats its deliveries."""
+    """Give a rig whose bot is not started yet and has these settings.
+
+    `pace` says how Telegram repeats its deliveries.
+    """
     script = Scripted()
     model = ModelApiServer(script, dialect=Dialect(api_key=KEY))
     async with BotApiServer(bot=bot, pace=pace) as telegram, model:

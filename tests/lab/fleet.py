@@ -1,8 +1,8 @@
 """A bot as several processes, their surroundings (Redis, a model, a Telegram), and what they used.
 
-Everything runs on loopback. The processes log into a temporary folder. Settings have their
-defaults, except the send rate: with Telegram's 30 a second only that limit would be measured. To
-measure a period, take two readings and their difference.
+Everything runs on loopback. Settings have their defaults, except the send rate: with Telegram's 30
+a second only that limit would be measured. To measure a period, take two readings and their
+difference.
 """
 
 import os

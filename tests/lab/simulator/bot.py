@@ -38,7 +38,7 @@ from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.features.services import models_of
 from tests.bot.turn.plain_assistant import plain_assistant
-from tests.lab.scripted_models import ScriptedInternalModel, Tape
+from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.audit_turns import COALESCE_MS, MAX_COALESCE_MS
 from tests.lab.simulator.chance import Chance
@@ -128,7 +128,8 @@ class SimulatedBot:
         self.memory = memory = Memory(client, BOT_ID, tokens, embedder, OPTIONS)
         behaviors = AIContextBehaviorManager([], time_limit_s=1)
         deleting = behaviors.on_conversation_deleting
-        models = models_of(ScriptedInternalModel(Tape(lambda: 0), 0))
+        tape = Tape(lambda: 0)
+        models = models_of(ScriptedInternalModel(tape, 0), ScriptedChatModel(tape, 0))
         services = Services.of(_SETTINGS, memory, telegram, sentences, models)
         commands = build_commands(replace(services, me=lambda: _ME), deleting)
         edits = FactEdits(memory, services.access, telegram, sentences)
