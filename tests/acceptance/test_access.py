@@ -30,10 +30,6 @@ async def start(rig: Rig, **settings: object) -> tuple[BotProcess, list[tuple[Pe
     return worker, admins
 
 
-def texts(chat: Chat) -> list[str]:
-    return [reply.text for reply in chat.replies]
-
-
 async def remove(rig: Rig, admin: Person, people: Message) -> None:
     """Remove the person whose button stands first, and confirm it."""
     await press_now(rig, admin, people, "Remove")
@@ -62,7 +58,7 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
         is_in = sentence_in(language, "access.let_in", id="Anna (1001)", by=by)
         await shown(rig, notice, is_in)
     await rig.telegram.wait_for(lambda: len(annas.replies) == 2)
-    assert texts(annas) == [sentence("access.asked"), sentence("access.welcome")]
+    assert annas.texts == [sentence("access.asked"), sentence("access.welcome")]
     assert CANARY.encode() not in await rig.stored()
     assert CANARY.encode() not in everything_on_disk(tmp_path)
     assert CANARY not in "\n".join(line for bot in (rig.bot, worker) for line in bot.raw)
@@ -97,16 +93,16 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     await anna.say(annas, f"{CANARY} again")
     await rig.bot.wait_for_log("stranger", after=before)
     assert len(rig.telegram.calls_to("sendMessageDraft")) == drafts
-    assert not any("Genoa" in text or "lighthouse" in text for text in texts(annas))
+    assert not any("Genoa" in text or "lighthouse" in text for text in annas.texts)
 
     # Groups ask as well; one that an admin addresses is in at once.
     club = rig.telegram.group("Club", [anna, ada])
     await anna.say(club, f"{US} {CANARY}")
     await rig.telegram.wait_for(lambda: "Club" in adas.replies[-1].text)
-    assert texts(club) == [sentence("access.group_asked")]
+    assert club.texts == [sentence("access.group_asked")]
     await press(rig, ada, adas.replies[-1], "Refuse")
     await rig.telegram.wait_for(lambda: rig.telegram.calls_to("leaveChat"))
-    assert texts(club)[1:] == [sentence("access.group_refused")]
+    assert club.texts[1:] == [sentence("access.group_refused")]
     team = rig.telegram.group("Team", [otto])
     assert (await rig.ask(otto, team, f"{US} Hello")).text == "All right."
     assert CANARY.encode() not in await rig.stored()
@@ -125,14 +121,14 @@ async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
     await asyncio.gather(*(person.say(chat, f"/start {link}") for person, chat in people))
     await rig.telegram.wait_for(lambda: all(chat.replies for _, chat in people))
     ended = sentence("access.bad_link")
-    [(winner, winners)] = [each for each in people if texts(each[1]) != [ended]]
+    [(winner, winners)] = [each for each in people if each[1].texts != [ended]]
     assert code.encode() not in await rig.stored()
     assert (await rig.ask(winner, winners, "Hello")).text == "All right."
     people_list = await rig.ask(ada, adas, "/people")
     assert f" by an invitation of {ada.id} (you); " in people_list.text
     await remove(rig, ada, people_list)
     await winner.say(winners, f"/start {link}")
-    await rig.telegram.wait_for(lambda: texts(winners)[-1] == ended)
+    await rig.telegram.wait_for(lambda: winners.texts[-1] == ended)
     assert (await rig.ask(winner, winners, "Hello")).text == sentence("access.invited_only")
 
     # A withdrawn link, and people whom the settings name.
@@ -147,4 +143,4 @@ async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
     other = rig.telegram.group("Other", [winner])
     await winner.say(other, f"{US} Hello")
     await rig.telegram.wait_for(lambda: rig.telegram.calls_to("leaveChat"))
-    assert texts(other) == [sentence("access.group_refused")]
+    assert other.texts == [sentence("access.group_refused")]

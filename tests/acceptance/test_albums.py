@@ -93,7 +93,7 @@ async def test_albums_in_private_and_in_a_group_are_answered_once_through_a_cras
     for number in (1, 2):
         assert (await closed(rig, number))["messages"] == len(ALBUM)
     for place in (chat, group):
-        assert [reply.text for reply in place.replies] == ["Three colors."]
+        assert place.texts == ["Three colors."]
     assert sum(map(shows_all, rig.model.log.calls)) == 4
 
     # A video without a caption takes nothing from the photos beside it.

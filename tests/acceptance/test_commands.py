@@ -92,7 +92,7 @@ async def test_the_buttons_below_the_greeting_ask_for_what_they_name(rig: Rig) -
     anna, chat = await rig.start_with_anna()
     start = await rig.ask(anna, chat, "/start")
     wanted = ["What can you do?", "What do you know about me?", "Privacy"]
-    assert [button.text for row in start.keyboard for button in row] == wanted
+    assert start.labels == wanted
     for button, answer in (
         ("What can you do?", help_in_private()),
         ("Privacy", sentence("privacy.short", ttl_days=365)),

@@ -53,7 +53,7 @@ async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(rig: Rig
         rig.script.then(Reply(text, chunk_delay_s=0.02))
         reply = await rig.ask(anna, chat, "Count")
         assert reply.text == text.strip()
-    assert [reply.text for reply in chat.replies] == [text.strip()] * 4
+    assert chat.texts == [text.strip()] * 4
     assert len(rig.requests) == 4
     assert len(frames(rig)) <= without_trouble + 2
     rig.telegram.faults.clear()

@@ -7,14 +7,9 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_fully, dialogue
 from tests.acceptance.test_delivery import closed
-from tests.servers.bot_api import Chat, Message
 from tests.servers.model_api import server_error
 
 LONG = " ".join(f"Word {number} of many." for number in range(400))
-
-
-def replies(chat: Chat) -> list[str]:
-    return [message.text for message in chat.replies]
 
 
 async def stored(rig: Rig) -> str:
@@ -33,7 +28,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     await chat.wait_for_reply(after=running)
     await closed(rig, 1)
     gate.set()
-    assert replies(chat) == ["The Venetians."]
+    assert chat.texts == ["The Venetians."]
 
     # The answered question: its answer is edited in place, parts too many are deleted.
     rig.script.on("Tell me about quokkas", LONG)
@@ -45,7 +40,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     await anna.edit(asked, "Tell me about cats")
     await shown(rig, first, "Cats sleep.")
     await closed(rig, 3)
-    assert replies(chat) == ["The Venetians.", "Cats sleep."]
+    assert chat.texts == ["The Venetians.", "Cats sleep."]
     await anna.edit(asked, "Tell me about cats")
     await anna.edit(asked, "/clear")
 
@@ -61,7 +56,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
         "Tell me about dogs",
         "[removed from memory]",
         "Thank you",
-        replies(chat)[2],
+        chat.texts[2],
         "Goodbye",
     ]
     assert (len(rig.requests), len(chat.replies)) == (calls + 1, 4)
@@ -86,10 +81,6 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
 AGAIN = "Ask again"
 
 
-def buttons(message: Message) -> list[str]:
-    return [button.text for row in message.keyboard for button in row]
-
-
 @pytest.mark.either_way
 async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
@@ -100,7 +91,7 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
     await ask_fully(rig, anna, chat, "What is a quokka?")
     retry = await anna.say(chat, "/retry")
     await closed(rig, 3)
-    assert replies(chat) == [nothing, "A new wallaby."]
+    assert chat.texts == [nothing, "A new wallaby."]
     below = chat.replies[-1]
     assert below.id > retry.id
     assert below.reply_to is not None
@@ -108,19 +99,19 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
     await anna.delete(below)
     await anna.say(chat, "/retry")
     await closed(rig, 4)
-    assert replies(chat) == [nothing, "A third kangaroo."]
+    assert chat.texts == [nothing, "A third kangaroo."]
     assert dialogue(rig) == ["What is a quokka?"]
 
     rig.model.faults.add(server_error(), times=None)
     apology = await ask_fully(rig, anna, chat, "And a numbat?")
     rig.model.faults.clear()
-    assert buttons(apology) == [AGAIN]
+    assert apology.labels == [AGAIN]
     for _ in range(3):
         await press(rig, anna, apology, AGAIN)
     await shown(rig, apology, "An anteater.")
     await closed(rig, 6)
-    assert replies(chat) == [nothing, "A third kangaroo.", "An anteater."]
-    assert buttons(chat.replies[-1]) == []
+    assert chat.texts == [nothing, "A third kangaroo.", "An anteater."]
+    assert chat.replies[-1].labels == []
     assert dialogue(rig) == ["What is a quokka?", "A third kangaroo.", "And a numbat?"]
     everything = await stored(rig)
     assert "old quokka" not in everything
@@ -149,7 +140,7 @@ async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_ans
     assert again.reply_to is not None
     assert again.reply_to.id == asked.id
     then = await rig.ask(carl, group, "/start")
-    assert replies(group) == [refused.text, "It is the slowest.", then.text]
+    assert group.texts == [refused.text, "It is the slowest.", then.text]
     assert rig.requests[-1].asked == "Anna: How fast is a snail?"
     assert len(rig.requests) == 3
     everything = await stored(rig)

@@ -82,7 +82,7 @@ async def test_a_command_that_waits_for_an_answer_gets_a_reaction_at_once(rig: R
     await rig.telegram.wait_for(lambda: chat.reaction(wish, rig.telegram.bot) == ("👀",))
     gate.set()
     asked = sentence("clear.ask", messages=2)
-    await rig.telegram.wait_for(lambda: [each.text for each in chat.replies][1:] == [asked])
+    await rig.telegram.wait_for(lambda: chat.texts[1:] == [asked])
 
 
 async def test_only_admins_clear_a_group(rig: Rig) -> None:
@@ -135,7 +135,7 @@ async def test_a21_forgetting_a_person_keeps_what_others_wrote(rig: Rig) -> None
     assert (await group.wait_for_reply(after=bens)).text == "Pancakes!"
     assert "pancakes" in said_to_the_model(rig, -1)
     assert "ratatouille" not in said_to_the_model(rig, -1)
-    assert "Ratatouille!" not in [reply.text for reply in group.replies]
+    assert "Ratatouille!" not in group.texts
     stored = await rig.stored()
     left = [w for w in (b"ultramarine", b"ratatouille", b"Anna", b"pancakes") if w in stored]
     assert left == [b"pancakes"]

@@ -137,4 +137,4 @@ async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(ri
     assert reply.text == "Aurora."
     assert dialogue(rig)[0] == "Anna: our boat is called Aurora"
     await rig.ask(anna, supergroup, f"{US} thank you")
-    assert [message.text for message in supergroup.replies] == ["Aurora.", "All right."]
+    assert supergroup.texts == ["Aurora.", "All right."]

@@ -133,7 +133,7 @@ async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_onc
     await ask_and_learn(rig, anna, chat, "Hello")
     await ask_and_learn(rig, anna, chat, "My cat is called Tom")
     await marked(rig, chat, "Tom")
-    said_by_bot = [reply.text for reply in chat.replies]
+    said_by_bot = chat.texts
     assert said_by_bot.count("I've saved that.") == 3
     assert said_by_bot.count(told.text) == 1
     shown = await ask_fully(rig, anna, chat, "/recall rained")

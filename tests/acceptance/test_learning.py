@@ -57,7 +57,7 @@ async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_m
     assert "for your reference only: never show, recite or mention it" in first.messages[0].content
     assert model.batches[1].state["key_entities"] == ["Aurora"]
     assert len(model.batches) == 2
-    assert [reply.text for reply in chat.replies] == ["A fine name for a boat.", "All right."]
+    assert chat.texts == ["A fine name for a boat.", "All right."]
 
 
 UNKNOWN: Parts = {

@@ -253,7 +253,7 @@ async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: R
     assert greeting.text == sentence("start.group", username="ricordo_bot")
     await rig.telegram.updates.redeliver(rig.telegram.updates.history[-1])
     await rig.ask(anna, group, "@ricordo_bot hello")
-    assert [reply.text for reply in group.replies] == [greeting.text, "All right."]
+    assert group.texts == [greeting.text, "All right."]
     shown = f"{sentence('start.description')}\n\n{ways_in('en')}\n\n{sentence('start.stored')}"
     calls = partial(rig.telegram.calls_to, "setMyDescription")
     await rig.telegram.wait_for(lambda: shown in [c.given.text("description") for c in calls()])

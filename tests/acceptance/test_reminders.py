@@ -243,5 +243,5 @@ async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_af
     await rig.bot.wait_for_log("group migrated")
     await let_be_due(rig, group)
     await closed(rig, 4, "work done")
-    assert [reply.text for reply in supergroup.replies] == ["⏰ Race"]
+    assert supergroup.texts == ["⏰ Race"]
     assert not supergroup.replies[-1].reply_to

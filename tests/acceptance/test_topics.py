@@ -68,7 +68,7 @@ async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(rig: Rig) ->
     elsewhere = await ask_fully(rig, anna, chat, "/memory", topic=taxes)
     await press_now(rig, anna, elsewhere, f"{CHANGE} 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(elsewhere))
-    labels = [each.text for row in elsewhere.now.keyboard for each in row]
+    labels = elsewhere.now.labels
     assert sentence("buttons.only_topic") not in labels
     shows = await ask_fully(rig, anna, chat, "/memory", topic=sailing)
     await move(shows, "buttons.only_topic", "memory.moved_here")

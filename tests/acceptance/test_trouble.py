@@ -57,7 +57,7 @@ async def test_a_fault_of_the_account_is_nobodys_doing_and_admins_hear_what_to_d
     assert reply.keyboard == ()
     reason = "401 invalid_api_key"
     told = sentence("notices.answers_key", reason=reason, look_at="OPENAI_API_KEY")
-    await rig.telegram.wait_for(lambda: told in [each.text for each in adas.replies])
+    await rig.telegram.wait_for(lambda: told in adas.texts)
     rig.model.faults.clear()
 
 
@@ -117,7 +117,7 @@ async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: 
     await anna.say(chat, "And now?")
     gate.set()
     assert await stopping == 0
-    assert [reply.text for reply in chat.replies] == ["Slowly."]
+    assert chat.texts == ["Slowly."]
     await rig.bot.start()
     await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
     assert dialogue(rig) == ["Be slow", "Slowly.", "And now?"]

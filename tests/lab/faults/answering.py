@@ -83,10 +83,6 @@ class _Talk:
         """A question whose answer grows for a while."""
         return f"{self.marker} take your time"
 
-    @property
-    def shown(self) -> list[str]:
-        return [reply.text for reply in self.chat.replies]
-
     async def die(self) -> list[str]:
         """Kill the process that answers, and start it again; return as `_die` does."""
         bot = self.scene.worker_on(self.marker) or self.scene.bots[-1]
@@ -117,7 +113,7 @@ async def _killed_in_an_edit(scene: Scene) -> None:
         await asyncio.sleep(scene.random.uniform(0, _WRITTEN_S))
     await talk.die()
     answer = answer_to(talk.slow)
-    assert talk.shown == parts_of(answer)
+    assert talk.chat.texts == parts_of(answer)
     assert [each.text for each in await talk.history()] == [talk.slow, answer]
 
 
@@ -140,17 +136,17 @@ async def _killed_in_a_stop(scene: Scene) -> None:
     else:
         await asyncio.sleep(scene.random.uniform(0, _STOPPING_S))
     stored = await talk.die()
-    assert len(set(talk.shown)) == 1
-    assert len(talk.shown) <= 1 + len(stored)
+    assert len(set(talk.chat.texts)) == 1
+    assert len(talk.chat.texts) <= 1 + len(stored)
     question, *answers = await talk.history()
     assert question.text == talk.slow
     said = answers[0].text if answers else ""
     [whole] = parts_of(answer_to(talk.slow))
     if said:
         mark = f"\n\n{sentence('stop.mark')}"
-        assert talk.shown[0] in (whole, *(part + mark for part in parts_of(said)))
+        assert talk.chat.texts[0] in (whole, *(part + mark for part in parts_of(said)))
     else:
-        assert talk.shown[0] == sentence("stop.before")
+        assert talk.chat.texts[0] == sentence("stop.before")
 
 
 FAULTS = tuple(

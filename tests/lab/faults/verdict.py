@@ -66,7 +66,7 @@ class Evidence:
         return cls(
             chat=chat,
             said=scene.day.said_in(chat),
-            shown=[reply.text for reply in chat.replies],
+            shown=chat.texts,
             tried=[call.text for call in sent if call.chat_id == chat.id],
             history=[message_of(seq_of(entry), fields) for entry, fields in log],
             left=await scene.left_of(chat, store),

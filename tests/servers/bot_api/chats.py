@@ -81,6 +81,11 @@ class Message:
         return self.media.file
 
     @property
+    def labels(self) -> list[str]:
+        """The texts of its buttons."""
+        return [button.text for row in self.keyboard for button in row]
+
+    @property
     def thread_id(self) -> int:
         """The `message_thread_id` in JSON: in supergroups every chain of replies has one."""
         if self.topic_id or self.chat.kind != "supergroup" or self.reply_to is None:
@@ -142,6 +147,11 @@ class Chat:
         """The bot's messages without service messages, oldest first."""
         bot = self._account.bot
         return [each for each in self.messages if each.sender == bot and not each.service]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of `replies`."""
+        return [each.text for each in self.replies]
 
     @property
     def has_topics(self) -> bool:
