@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
@@ -20,8 +20,7 @@ from tests.acceptance.bot_process import BotProcess
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.lab.wire_tap import RoundTrip, WireTap
-from tests.servers.bot_api import BotApiServer, Chat, Pace
-from tests.servers.model_api import ModelApiServer
+from tests.servers.bot_api import Chat, Pace
 from tests.valkey import ValkeyServer, opened
 
 StopsBefore = Callable[[RoundTrip], bool]
@@ -73,16 +72,14 @@ class Stage:
     """The setup that a fault needs.
 
     `roles` are the first processes; the webhook reaches only the first of them. `settings` change
-    the bots' environment. `redis` are further options of the server, for example
-    `--appendfsync always`; it keeps its data when it is stopped or killed and started again. With
-    `learns` the day ends only when everything was learned. If it `is_tapped`, each process
-    reaches Redis over its own one of `scene.taps`.
+    the bots' environment, `redis_environment` that of Redis. With `learns` the day ends only when
+    everything was learned. If it `is_tapped`, each process reaches Redis over its own one of
+    `scene.taps`.
     """
 
     intake: Literal["webhook", "polling"] = "webhook"
     roles: tuple[Role, ...] = ("all",)
     settings: Mapping[str, object] = field(default_factory=dict)
-    redis: tuple[str, ...] = ()
     redis_environment: Mapping[str, str] = field(default_factory=dict)
     learns: bool = False
     is_tapped: bool = False
@@ -96,8 +93,8 @@ class Scene:
     """Everything that a strike may use.
 
     `bots` are the processes in the order of the stage's roles: `start`, `stop` (SIGTERM), `kill`,
-    `pause`, `resume`, `wait_for_log`; `another_bot` makes further ones. `redis` is the server:
-    `stop`, `kill`, `start`, `ask("CONFIG SET …")`. `telegram.faults`, `telegram.updates` and
+    `pause`, `resume`, `wait_for_log`. `redis` is the server, which keeps its data: `stop`, `kill`,
+    `start`, `ask("CONFIG SET …")`. `telegram.faults`, `telegram.updates` and
     `model.faults` inject faults on the wire. `talk` lets people write now.
     """
 
@@ -110,6 +107,7 @@ class Scene:
         taps: Sequence[StepTap] = (),
     ) -> None:
         self.rig = rig
+        self.telegram, self.model = rig.telegram, rig.model
         self.redis = redis
         self.stage = stage
         self.random = random
@@ -133,25 +131,11 @@ class Scene:
         port = rig.environment["PORT"]
         self.bots: list[BotProcess] = []
         for number, role in enumerate(stage.roles):
-            over_tap = {"redis_url": taps[number].url} if taps else {}
-            self.another_bot(role, port="0" if number else port, **over_tap)
+            own = {"openai_model": _MODEL.format(number), "port": "0" if number else port}
+            own |= {"redis_url": taps[number].url} if taps else {}
+            self.bots.append(rig.another_bot(command="" if role == "all" else role, **own))
         # For code that expects a single bot.
         self.rig.bot = self.bots[0]
-
-    @property
-    def telegram(self) -> BotApiServer:
-        return self.rig.telegram
-
-    @property
-    def model(self) -> ModelApiServer:
-        return self.rig.model
-
-    def another_bot(self, role: Role, **settings: object) -> BotProcess:
-        """Append a further process to `bots` and return it; it is not started."""
-        named: dict[str, Any] = {"openai_model": _MODEL.format(len(self.bots)), **settings}
-        bot = self.rig.another_bot(command="" if role == "all" else role, **named)
-        self.bots.append(bot)
-        return bot
 
     def worker_on(self, text: str) -> BotProcess | None:
         """Return the process that last asked the model about the markers in a text, or `None`."""
@@ -250,7 +234,7 @@ async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterato
     """Yield a scene whose bots run; afterwards end every process and check the bots' logs."""
     # The bots and Redis share a home folder, because a preloaded clock reads its time there.
     environment = {"HOME": str(folder), **stage.redis_environment}
-    options = ("--appendonly", "yes", *stage.redis)
+    options = ("--appendonly", "yes")
     pace = Pace(longest_retry_s=_CHECK_EVERY_S)
     async with AsyncExitStack() as stack:
         server = ValkeyServer(folder / "valkey", *options, environment=environment)
