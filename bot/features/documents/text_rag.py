@@ -20,8 +20,8 @@ from memory.documents import Chunk, Document, documents
 from memory.message import Message
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.search.question import is_question
-from memory.search.words import asked_terms, words_of
+from memory.search.question import asks_for_summary, is_question, without_small_talk
+from memory.search.words import words_of
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
@@ -187,7 +187,7 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
     """Return the first passages of the newest fresh document, for "summarise this".
 
     Thanks ask for nothing. From the second message after the file on, only a question may mean it,
-    or a text that names it.
+    a wish for a summary, or a text that names it.
     """
     sent = (each for each in documents(scope_memory).values() if not each.imported_from)
     fresh = [each for each in sent if now - each.added_at <= _FRESH_S]
@@ -195,11 +195,11 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
         return []
     newest = max(fresh, key=lambda document: document.added_at)
     words = words_of(text)
-    if not is_question(text):
+    if not (is_question(text) or asks_for_summary(text)):
         said = [each for each in scope_memory.messages.messages if each.role == "user"]
         title = {word for word in words_of(newest.title) if len(word) > _MIN_TITLE_WORD}
         is_first = not said or said[-1].sent_at <= newest.added_at
-        if not asked_terms(words, {}) or not (is_first or title & {*words}):
+        if not without_small_talk(words) or not (is_first or title & {*words}):
             return []
     chunks = (chunk for chunk in scope_memory.of_kind(Chunk) if chunk.document == newest.key)
     return list(islice((chunk for chunk in chunks if _is_current(chunk, newest)), _MAX_OPENING))

@@ -25,7 +25,6 @@ pytestmark = [
 ]
 
 SCREENSHOTS = Path(bot.playground.__file__).parent / "web" / "screenshots"
-CLUB = "Sailing club"
 
 
 def stored_in(folder: Path) -> str:

@@ -20,6 +20,7 @@ from memory.message import Message
 from memory.store.keys import Scope
 from tests.bot.features.services import services_of
 from tests.memory.conftest import TOKENS
+from tests.memory.turns import history_of, store
 from tests.settings import Settings
 
 ANN, BEN = Scope.of_chat(7), Scope.of_chat(8)
@@ -137,7 +138,11 @@ async def test_without_hits_a_new_files_opening_is_shown(memory: Memory, library
     assert "[new.pdf, page 0] Sentence 0 is here." in found
     assert await told(rag(memory), ANN, "Worum geht es?", HOUR) == ""
     assert await told(rag(memory), ANN, "Thank you!", 60) == ""  # it asks for nothing
-    assert "Sentence 0" in await told(rag(memory), ANN, "Summarise", 60)
+    assert "Sentence 0" in await told(rag(memory), ANN, "what is in it", 60)
+    await store(memory, [Message(1, 1, "user", "It rains.", time() + 1)], ANN)
+    await history_of(memory, ANN)
+    assert await told(rag(memory), ANN, "It still does.", 60) == ""
+    assert "Sentence 0" in await told(rag(memory), ANN, "Summarise it", 60)
 
 
 async def test_replaced_content_is_not_shown_even_before_it_is_erased(
