@@ -1,14 +1,16 @@
 """Reads the cells of a spreadsheet, in a process of its own: `xlsx_text.py CHARACTERS MB SECONDS`.
 
 Each sheet is a section, and each row with text a line. A short cell that spans several rows is read
-in each of them that has a cell there, and a formula as its last result.
+in each of them that has a cell there; a formula as its last result, else as it is written.
 """
 
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, time
+from html import unescape
 from typing import Any
 
 sys.modules.setdefault("numpy", None)  # type: ignore[arg-type] # openpyxl can do without it
@@ -20,45 +22,50 @@ from bot.parsing.html_text import opened_office_file  # noqa: E402
 
 _PERCENT = re.compile(r"(?<!\\)%$")  # "\%" is only shown
 _MERGED = re.compile(rb"""mergeCell ref=["']([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})["']""")
+_FORMULA = re.compile(
+    rb"""<c r=["']([A-Z]{1,3}\d{1,7})["'][^>]*><f[^>]*>([^<]{1,400})</f>(?:<v ?/>|<v></v>)?</c>"""
+)  # without a result, as programs write it that do not calculate
 _LABEL_CHARS = 40  # of a cell that is repeated in each of its rows
+_MAX_REPEATED_CHARS = 100_000  # of all these cells
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
-    left, file = _MAX_CELLS, opened_office_file(content, memory_mb)
+    left, repeated, file = _MAX_CELLS, 0, opened_office_file(content, memory_mb)
     book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     for sheet in book.worksheets:
         sections.begin(f"sheet {sheet.title}")
         sheet.reset_dimensions()  # what a sheet says about its size counts for nothing
-        merged, spans = _merged(sheet), dict[int, tuple[int, str]]()
+        (merged, formulas), spans = _left_out(sheet), dict[int, tuple[int, str]]()
         for number, row in enumerate(sheet.iter_rows(), 1):
             left -= len(row) + 1
             if left < 0:
                 raise NotRead("too_long")
-            texts = [_shown(cell) for cell in row]
+            texts = [_shown(cell, formulas) for cell in row]
             for at, last in merged.get(number, ()):
                 if at < len(texts) and len(texts[at]) <= _LABEL_CHARS:
                     spans[at] = last, texts[at]
             if any(texts):  # else many empty rows would say the same
                 for at, (last, text) in spans.items():
-                    if number <= last and at < len(texts):
-                        texts[at] = text
+                    if number <= last and at < len(texts) and repeated < _MAX_REPEATED_CHARS:
+                        texts[at], repeated = text, repeated + len(text)
                 sections.add_row(texts)
 
 
-def _merged(sheet: Any) -> dict[int, list[tuple[int, int]]]:
-    """Return the columns and the last rows of merged cells, by their first rows."""
-    found = defaultdict[int, list[tuple[int, int]]](list)
+def _left_out(sheet: Any) -> tuple[dict[int, list[tuple[int, int]]], dict[str, str]]:
+    """Return columns and last rows of merged cells by first rows, and formulas without a result."""
+    merged = defaultdict[int, list[tuple[int, int]]](list)
     with sheet._get_source() as source:  # noqa: SLF001 - read-only mode leaves them out
-        for column, first, last in _MERGED.findall(source.read()):
-            found[int(first)].append((column_index_from_string(column.decode()) - 1, int(last)))
-    return found
+        xml = source.read()
+    for column, first, last in _MERGED.findall(xml):
+        merged[int(first)].append((column_index_from_string(column.decode()) - 1, int(last)))
+    return merged, {at.decode(): f"={unescape(f.decode())}" for at, f in _FORMULA.findall(xml)}
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: Any, formulas: Mapping[str, str]) -> str:
     value = cell.value
     if value is None:
-        return ""
+        return formulas.get(getattr(cell, "coordinate", ""), "")
     with suppress(IndexError, KeyError):  # a file may lack the format that a cell names
         if cell.data_type == "n" and _PERCENT.search(cell.number_format):
             return f"{100 * value:.15g}%"

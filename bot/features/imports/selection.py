@@ -93,8 +93,7 @@ def select(
         # A fact is the same at any time.
         is_fact = talk["messages"][0][0] == "fact"
         keys = [(each.place, 0 if is_fact else each.said_at, each.text) for each in cut]
-        is_new = [key not in known and key not in taken for key in keys]
-        new = [*compress(cut, is_new)]
+        new = [*compress(cut, [key not in known and key not in taken for key in keys])]
         if len(found.passages) + len(new) > room:
             found.beyond += len(answer["talks"]) - number
             break

@@ -126,8 +126,7 @@ class PageFetcher:
                 return str(url.join(location))
             if not response.is_success:
                 raise PageRefused(f"the server answers with status {response.status_code}")
-            declared = response.headers.get("content-type", "")
-            mime_type = declared.partition(";")[0].strip().lower()
+            mime_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if not mime_type.startswith("text/") and mime_type not in _TYPES:
                 raise PageRefused("this is no page of text")
             content, charset = await body_of(response), response.charset_encoding or ""

@@ -53,12 +53,12 @@ def slides() -> bytes:
 
 
 def sheets() -> bytes:
-    """Return a spreadsheet of two sheets, one of them empty."""
+    """Return a spreadsheet of two sheets, one of them empty; nothing has calculated its formula."""
     book = Workbook()
     book.create_sheet("Empty")
     sheet = book.worksheets[0]
     sheet.title = "Animals"
-    for row in (["Animal", "Tonnes"], [], ["Blue whale", 190.0], [5, True, 1.5]):
+    for row in (["Animal", "Tonnes"], [], ["Blue whale", 190.0], [5, True, 1.5, '=A4&"!"']):
         sheet.append(row)
     sheet["C4"].number_format = "0.0%"
     sheet["A4"].number_format = r"0\%"  # it is only shown

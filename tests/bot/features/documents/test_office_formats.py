@@ -34,7 +34,7 @@ async def test_headings_slides_and_sheets_are_sections_and_a_row_of_a_table_is_a
         Section("Whales\nThey sing.\nBlue whale | 190\nBreathe.", "slide 2: Whales"),
     ]
     assert await read(sheets(), "xlsx", LIMITS) == [
-        Section("Animal | Tonnes\nBlue whale | 190\n5 | True | 150%", "sheet Animals")
+        Section('Animal | Tonnes\nBlue whale | 190\n5 | True | 150% | =A4&"!"', "sheet Animals")
     ]
 
 
@@ -216,6 +216,17 @@ async def test_a_cell_over_several_rows_is_read_in_each_of_them() -> None:
     sheet = SHEET_XML.format(first + line(2) + line(3)).replace("</worksheet>", merged)
     [found] = await read(zipped({SHEET: sheet}, sheets()), "xlsx", LIMITS)
     assert found.text == f"7 | 1 | {'n' * 41}\n7 | 2\n| 3"
+
+
+async def test_a_short_cell_over_very_many_rows_does_not_make_a_sheet_too_long() -> None:
+    label = f'<row r="1"><c r="A1" t="inlineStr"><is><t>{"n" * 40}</t></is></c></row>'
+    line = '<row r="{0}"><c r="B{0}"><v>{0}</v></c></row>'.format
+    merged = '<mergeCells><mergeCell ref="A1:A12500"/></mergeCells></worksheet>'
+    rows = f"{label}{''.join(map(line, range(2, 12_501)))}"
+    sheet = SHEET_XML.format(rows).replace("</worksheet>", merged)
+    [found] = await read(zipped({SHEET: sheet}, sheets()), "xlsx", LIMITS)
+    assert found.text.splitlines()[1] == f"{'n' * 40} | 2"
+    assert found.text.endswith("\n| 12500")
 
 
 async def test_a_spreadsheet_may_lack_its_styles_and_its_links() -> None:
