@@ -99,8 +99,7 @@ class GeneralCommands:
 
         Off the record only the words of that session go.
         """
-        is_off_record = await self.access.is_off_record(conversation)
-        key = "off.new" if is_off_record else "new.done"
+        key = "off.new" if await self.access.is_off_record(conversation) else "new.done"
         return Answer(self.sentences.say(asked.sender.language, key), ends_session=True)
 
     async def help(self, asked: IncomingMessage, conversation: Scope) -> Answer:

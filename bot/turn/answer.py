@@ -188,8 +188,7 @@ class Answerer:
         said = request.message
         if not (said.text and request.uses_memory):
             return apology
-        asker = said.sender_id
-        question = Question("again", asker, f"{said.message_ids[-1]},{asker}")
+        question = Question("again", said.sender_id, f"{said.message_ids[-1]},{said.sender_id}")
         asking = self.sentences.ask(request.language, apology.parts, question, "again")
         return replace(apology, parts=asking)
 
@@ -214,10 +213,8 @@ class CommandStep:
         if last.kind == "command":
             answer = await self.answer_command(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)
-        has_media = any(each.kind in MEDIA for each in request.updates)
-        if not (has_media or request.message.text):
-            known = self.sentences.known(f"unsupported.{last.text}")
-            return notice(request, self.sentences, known)
+        if not (request.message.text or any(each.kind in MEDIA for each in request.updates)):
+            return notice(request, self.sentences, self.sentences.known(f"unsupported.{last.text}"))
         return None
 
 
@@ -303,7 +300,8 @@ class FileSteps:
         Off the record no file is read. One that is refused, or that no step reads, gets a sentence.
         Notes of the steps are said at once if there is nothing to answer.
         """
-        if not any(each.kind in MEDIA for each in request.updates):
+        kinds = {each.kind for each in request.updates if each.kind in MEDIA}
+        if not kinds:
             return None
         try:
             if request.last.is_file and not request.uses_memory:
@@ -326,6 +324,9 @@ class FileSteps:
         finally:
             await self.permits.end(request.run, "uploads")
         if request.message.text.strip():
+            if not kinds <= dict(self.file_steps).keys():
+                note = self.sentences.text(request.language, "unsupported.attached")
+                request.run.media_notes += (note,)
             return request
         said = render("\n\n".join(request.run.media_notes))
         key = self.sentences.known(f"unsupported.{request.last.kind}")

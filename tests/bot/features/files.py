@@ -68,8 +68,10 @@ class Filing:
         return IncomingMessage(1, 7, 0, False, 11, 1_790_000_000, ANN, "document", text, file=file)  # noqa: FBT003
 
     async def take(self, sent: IncomingMessage) -> tuple[Part, ...]:
-        """Return what is said about a file; () if the model has to answer its caption."""
+        """Return what is said about a file, or below the answer of the model to its caption."""
         history = await ChatHistory.read(self.services.memory.histories, HERE)
         message = Message(0, 0, "user", sent.text, sent.sent_at, ANN.id, ANN.name)
-        answer = await self._steps.answer(Request((sent,), message, (message,)), history)
-        return answer.parts if isinstance(answer, Outbox) else ()
+        request = Request((sent,), message, (message,))
+        answer = await self._steps.answer(request, history)
+        below = map(Part, request.run.media_notes)
+        return answer.parts if isinstance(answer, Outbox) else tuple(below)

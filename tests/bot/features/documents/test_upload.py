@@ -64,6 +64,11 @@ async def test_a_file_that_is_too_big_or_of_another_type_is_not_fetched(uploads:
     assert uploads.files.requested == []
 
 
+async def test_if_no_files_are_read_the_answer_to_a_caption_says_so(memory: Memory) -> None:
+    said = await Uploads(memory, []).upload(text="What is in it?")
+    assert said == "I could only read your words. What you attached I can't see or hear yet."
+
+
 @pytest.mark.parametrize(
     ("refusal", "said"), [("too_big", "is too big"), ("other", "I couldn't read")]
 )
