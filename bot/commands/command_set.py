@@ -68,7 +68,8 @@ class CommandSet:
             log.info("argument not understood", command=command.name)
             near = nearest(said, words)
             more = "did_you_mean" if near else "words" if words else command.name
-            keys = filter(self._sentences.has, ("arguments.unknown", f"arguments.{more}"))
+            more_keys = f"arguments.{more}", f"{more}.usage"
+            keys = filter(self._sentences.has, ("arguments.unknown", *more_keys))
             own = partial(self._translated, language)
             listed = self._sentences.joined(language, map(own, words))
             values = {"command": command.name, "word": own(near), "words": listed}

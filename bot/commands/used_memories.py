@@ -187,15 +187,14 @@ def state_entries(sentences: Sentences, language: str, here: ScopeMemory) -> Ite
 def _labelled(sentences: Sentences, language: str, fields: object) -> Iterator[str]:
     """Yield each known field of a state with its label; one of the operator's own has its name."""
     for name, content in fields.items() if isinstance(fields, dict) else ():
-        key = f"state.{name}"
-        label = sentences.text(language, key) if sentences.has(key) else name.replace("_", " ")
+        key, own = f"state.{name}", f"{name}:".replace("_", " ")
+        label = sentences.text(language, key) if sentences.has(key) else own
+        is_list = isinstance(content, list)
+        said = sentences.joined(language, map(str, content)) if is_list else content
         if isinstance(content, dict):
             yield from _labelled(sentences, language, content)
-        elif isinstance(content, list):
-            if content:
-                yield f"{label}: {', '.join(map(str, content))}"
-        elif content is not None and str(content).strip().lower() not in _UNKNOWN:
-            yield f"{label}: {content}"
+        elif said is not None and str(said).strip().lower() not in _UNKNOWN:
+            yield f"{label} {said}"
 
 
 def _ids(kind: str, codes: Iterable[str]) -> list[int]:

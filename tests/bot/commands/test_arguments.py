@@ -31,6 +31,7 @@ async def test_no_command_ignores_a_word_that_it_does_not_know(commands: Command
         text = await said(commands, f"{command} banana", OPERATOR)
         assert "I don't know what to do with “banana”" in text, command
         assert f"/{command}" in text
+    assert "Then reply to it with /broadcast." in await said(commands, "broadcast Hi", OPERATOR)
 
 
 async def test_a_command_of_others_is_refused_before_it_is_read(commands: CommandSet) -> None:

@@ -104,7 +104,7 @@ async def test_a_place_is_understood_at_once(memory: Memory, place: str, zone: s
 async def test_below_an_unknown_place_one_tap_chooses_the_zone(memory: Memory, place: str) -> None:
     rig = rig_of(memory)
     [part] = (await rig.says(place)).parts
-    assert part.text.startswith(f"Zu „{place}“ finde ich keine Zeitzone. Wie spät ist es bei dir?")
+    assert part.text.startswith(f"Zu „{place}“ finde ich keine Zeitzone. Drück auf die Uhrzeit")
     berlin, vienna = part.buttons[0]
     assert (berlin.text[:7], vienna.text[:5]) == ("Berlin ", "Wien ")
     verb, _, rest = berlin.callback_data.partition(":")
