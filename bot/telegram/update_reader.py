@@ -60,9 +60,9 @@ _MAX_ID = 2**63
 _MAX_ALBUM_DIGITS = 20
 _NUMBERS = (
     *("chat_id", "topic_id", "message_id", "replied_to", "sent_at", "draft_id"),
-    *("old_chat_id", "new_chat_id", "id", "nbytes", "seconds"),
+    *("old_chat_id", "new_chat_id", "id", "nbytes", "seconds", "author_id"),
 )
-"""Numbers of what an update becomes, of its sender and of its file."""
+"""Numbers of what an update becomes, of its sender, its file and the message it replies to."""
 _MAX_REACTIONS = 16  # a person has at most three reactions to a message
 GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 NONSENSE = (
@@ -99,7 +99,7 @@ class UpdateReader:
                 raise UnreadableUpdate(update_id) from None
             log.warning("update partly unreadable", look_at="a newer python-telegram-bot")
         message = update.message if isinstance(update, Stranger | AlbumPart) else update
-        parts = message, getattr(message, "sender", None), getattr(message, "file", None)
+        parts = message, *(getattr(message, part, None) for part in ("sender", "file", "reply"))
         if not all(_is_id(getattr(part, name, 0)) for part in parts for name in _NUMBERS):
             raise UnreadableUpdate(update_id)
         return update

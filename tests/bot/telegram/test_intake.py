@@ -216,8 +216,10 @@ async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: obje
 async def test_a_file_of_no_possible_size_or_type_is_skipped(
     store: RedisClient, odd: dict[str, object]
 ) -> None:
-    voice = {**raw.FILE, "duration": 3, **odd}
-    await intake_on(store).accept(raw.message(None, voice=voice))
+    """So is a reply to somebody of no possible id."""
+    intake, nobody = intake_on(store), raw.said("Hello", {**raw.ANNA, "id": 10**300})
+    await intake.accept(raw.message(None, voice={**raw.FILE, "duration": 3, **odd}))
+    await intake.accept(raw.message("Who?", reply_to_message=nobody))
     assert await waiting(store) == []
 
 
