@@ -116,8 +116,8 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
         return kind, SentFile(document.file_id, name, type_, nbytes)
     if sound := message.voice or message.audio or message.video_note:
         name = clean_name(getattr(sound, "file_name", "") or "", _MAX_FILE_NAME_CHARS)
-        name = name or "sound.ogg" * bool(message.audio)
         type_ = "video/mp4" if message.video_note else getattr(sound, "mime_type", "") or ""
+        name = name or ("sound" if type_ else "sound.ogg") * bool(message.audio)
         length = sound.duration  # python-telegram-bot is about to change its type
         seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
         nbytes = sound.file_size or 0

@@ -141,6 +141,7 @@ SONG = {"mime_type": "audio/mpeg", "file_name": "my\n song.mp3"}
         ("video_note", {"length": 1}, "", "video/mp4"),
         ("audio", SONG, "my song.mp3", "audio/mpeg"),
         ("audio", {}, "sound.ogg", ""),  # without a name it would count as recorded
+        ("audio", {"mime_type": "audio/amr"}, "sound", "audio/amr"),  # no server takes this type
     ],
 )
 def test_a_sound_is_described_and_its_caption_is_the_text(
