@@ -20,6 +20,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, Parts
 from bot.telegram.chat import Chat, Destination
+from bot.telegram.errors import FloodWait
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
@@ -52,6 +53,7 @@ _OUTCOMES: Mapping[str, str] = {
 } | {"edit_off_record": "off.no_memory"}
 
 YES, NO, REWORD = "yes", "no", "reword"  # verbs of the buttons; the last one asks for other words
+_MAX_WAIT_S = 2.0  # for a permit: other people's updates wait for a press
 _MAX_DOMAIN_CHARS = 2_000  # more than `MAX_DOMAIN_BYTES`: a person sees all that they agree to
 
 _LABELS: Mapping[type[ToolWrite], tuple[str, str]] = {
@@ -96,8 +98,7 @@ class FactEdits:
     async def ask(self, pressed: ButtonPress, conversation: Scope, fact_id: int) -> None:
         """Ask a person who may change the fact for its new wording; they have an hour.
 
-        Raise `NotConfirmed` off the record or if there is no such fact. After a crash the question
-        may come twice.
+        Raise `NotConfirmed` if there is no such fact. After a crash the question may come twice.
         """
         await self._access.check_on_record(conversation)
         facts, fact = await self._found(conversation, fact_id)
@@ -123,6 +124,8 @@ class FactEdits:
         """Ask with the sentence `key`, which gets the `text` so far; `take` hears the reply."""
         [part] = self._sentences.say(pressed.sender.language, key, text=text)
         async for wait_s in self._chat.waits(pressed.chat_id):
+            if wait_s > _MAX_WAIT_S:
+                raise FloodWait(wait_s)
             await asyncio.sleep(wait_s)
         # A full Redis refuses before anything is sent; else each repeat of the press would send.
         await self._questions.ask(conversation, "edit", pressed.sender.id, about, f"{_NONCE}new")
@@ -162,7 +165,6 @@ class FactEdits:
         return Answer(self._sentences.say(asked.sender.language, key))
 
     async def _edit(self, said: IncomingMessage, conversation: Scope, about: str) -> str:
-        """Return what became of the new wording of a fact or of a card, as `_OUTCOMES` names it."""
         if await self._access.is_off_record(conversation):
             return "edit_off_record"
         text = one_line(said.text)
@@ -221,7 +223,6 @@ def confirmations(sentences: Sentences, language: str, writes: Sequence[ToolWrit
 
 
 def _described(sentences: Sentences, language: str, how: str, write: ToolWrite) -> Part:
-    """Say exactly what will change ("ask") or has changed ("did")."""
     match write:
         case ForgetRecord():
             key, text = f"{how}_forget", write.old_text

@@ -243,7 +243,6 @@ class Buttons:
             await self._quietly(self._show(pressed, part))
 
     async def _show(self, pressed: ButtonPress, part: Part) -> None:
-        """Put a part in the place of a message; if its group has moved, send it there."""
         try:
             await self._late_edits.edit(pressed.chat_id, pressed.message_id, part)
         except ChatMigrated as moved:

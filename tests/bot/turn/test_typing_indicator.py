@@ -61,7 +61,6 @@ class FailingDownloads(QuietChat):
 
 
 def test_a_download_that_fails_on_its_way_is_tried_once_more() -> None:
-
     async def fetch(*errors: TelegramError) -> bytes:
         return await download(FailingDownloads(*errors), SentFile("f", "a.txt", "", 4), 10)
 

@@ -187,7 +187,6 @@ async def test_without_an_answer_all_is_learned_later(memory: Memory, model: Scr
 async def test_a_wait_that_ends_during_a_round_is_no_success(
     memory: Memory, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     async def pass_a_minute() -> None:
         monkeypatch.setattr(progress, "time", lambda: time.time() + 60)
 

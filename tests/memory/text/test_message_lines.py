@@ -20,7 +20,6 @@ def test_each_person_has_a_label_of_their_own() -> None:
 
 
 def test_labels_of_many_people_of_one_name_take_linear_time() -> None:
-
     def labels(count: int) -> int:
         return calls(lambda: Speakers(people(*[""] * count)))
 

@@ -202,7 +202,6 @@ async def test_a_restart_or_a_new_time_between_two_pages_leaves_out_no_scope_and
 async def test_a_journal_of_any_length_can_be_read_again(
     memory: Memory, empty: Memory, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was one record, so a chunk could become larger than a reader takes."""
     monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 2**21)
     entries = [f"{number:032}|x|{number:0999}" for number in range(3_000)]
     scored = [part for entry in entries for part in (time.time(), entry)]

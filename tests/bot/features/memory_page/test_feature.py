@@ -13,6 +13,7 @@ from bot.features.memory_page import about_people
 from bot.features.memory_page.entries import MemoryEntries
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
+from bot.telegram.errors import FloodWait
 from bot.telegram.updates import ButtonPress, from_bytes
 from memory.documents import Library, Origin, Section
 from memory.memory import Memory
@@ -275,6 +276,9 @@ async def test_with_a_full_redis_a_press_asks_nothing(memory: Memory, store: Red
     assert chat.sent == []
     await edits.ask_for_words(pressed, HERE, "voice.ask", "heard:5.1774000000")
     assert await memory.questions.check(HERE, "edit:100", "edit", ANNA.id) == "heard:5.1774000000"
+    chat.permit_waits_s = [5.0]  # other people's updates do not wait so long for a press
+    with pytest.raises(FloodWait):
+        await edits.ask_for_words(pressed, HERE, "voice.ask", "heard:5.1774000000")
 
 
 def test_a_text_of_one_name_is_read_at_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
