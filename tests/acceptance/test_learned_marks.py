@@ -1,6 +1,6 @@
 """A message from which something was learned gets the reaction ✍."""
 
-from tests.acceptance.buttons import ERASE, ask_for_wording, delete_now, press, press_now
+from tests.acceptance.buttons import ask_for_wording, delete_now, erase_now, press, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
@@ -69,8 +69,7 @@ async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(r
 
     await ask_and_learn(rig, anna, chat, "My goat is called Meck")
     await marked(rig, chat, "Meck")
-    question = await ask_fully(rig, anna, chat, "/forget", reply_to=said(chat, "Meck"))
-    await press(rig, anna, question, ERASE)
+    await erase_now(rig, anna, chat, "/forget", reply_to=said(chat, "Meck"))
     await marked(rig, chat, "Meck", ())
     assert reaction(rig, chat, "Ida") == LEARNED
 
@@ -83,8 +82,7 @@ async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(r
     await marked(rig, chat, "Kiki")
     assert reaction(rig, chat, "Tom") == ()
 
-    question = await ask_fully(rig, anna, chat, "/clear")
-    await press(rig, anna, question, ERASE)
+    await erase_now(rig, anna, chat, "/clear")
     await marked(rig, chat, "Kiki", ())
     assert reaction(rig, chat, "Ida") == ()
 

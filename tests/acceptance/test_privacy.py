@@ -8,15 +8,12 @@ import pytest
 from memory.scopes.fields import State
 from memory.store.keys import Scope
 from tests.acceptance.buttons import (
-    ERASE,
     ask_for_wording,
     asks_to_delete,
     delete_now,
     erase,
     erase_now,
-    press,
     press_now,
-    shown,
 )
 from tests.acceptance.planting import fact, plant, stored_memory, synopsis
 from tests.acceptance.rig import Rig
@@ -229,8 +226,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     assert again.text == sentence("forget.message_unknown")
     question = await ask_fully(rig, anna, chat, "/forget", reply_to=chat.replies[1])
     assert question.text == sentence("forget.answer_ask")
-    done = {"messages": 1, "vectors": 1, "learned": 0}
-    await erase(rig, anna, question, "forget.message_done", **done)
+    await erase(rig, anna, question, "forget.message_done", messages=1, vectors=1)
 
     group = rig.telegram.group("Club", [anna, ben])
     annas = await anna.say(group, "@ricordo_bot I sail")
@@ -238,9 +234,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     refused = await rig.ask(ben, group, "/forget", reply_to=annas)
     assert refused.text == sentence("forget.message_not_yours")
     question = await ask_fully(rig, anna, group, "/forget", reply_to=annas)
-    await press(rig, anna, question, ERASE)
-    done = {"messages": 2, "vectors": 2, "learned": 0}
-    await shown(rig, question, sentence("forget.message_done", **done))
+    await erase(rig, anna, question, "forget.message_done", messages=2, vectors=2)
 
 
 @pytest.mark.either_way

@@ -6,9 +6,8 @@ It runs on the embedded server, so that its files can be searched, too.
 import asyncio
 from pathlib import Path
 
-from tests.acceptance.buttons import ERASE, press
+from tests.acceptance.buttons import erase_now
 from tests.acceptance.rig import Rig
-from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_pictures import SHOWS, jpeg
 from tests.acceptance.test_voice import spoken
@@ -62,14 +61,12 @@ async def test_nothing_seen_or_heard_stays_after_an_erasure(rig: Rig, tmp_path: 
         assert [word in content for word in words] == [True] * 3
 
         # One photo, by a reply to it.
-        question = await ask_fully(rig, anna, chat, "/forget", reply_to=photo)
-        await press(rig, anna, question, ERASE)
+        await erase_now(rig, anna, chat, "/forget", reply_to=photo)
         await gone(rig, data, SEEN, READ, photo.file.id)
         assert (HEARD, "a key") in await where_found(rig, data, HEARD)
 
         # The rest, in two ways.
-        question = await ask_fully(rig, anna, chat, command)
-        await press(rig, anna, question, ERASE)
+        await erase_now(rig, anna, chat, command)
         await gone(rig, data, HEARD, voice.file.id)
         await rig.ask(anna, chat, f"What of the {SEEN[:4]} and the sister?")
         assert not any(word in str(rig.requests[-1].raw) for word in words)

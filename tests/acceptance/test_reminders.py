@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from memory.behaviors.steps import ToolCall
 from memory.store.keys import Scope
-from tests.acceptance.buttons import erase, press, press_now, shown
+from tests.acceptance.buttons import erase, erase_now, press, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_fully
@@ -178,9 +178,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     await rig.telegram.wait_for(lambda: len(rig.requests) == 13)
     assert "(America/New_York)." in rig.requests[-1].last_user_message
     assert (await rig.ask(anna, chat, "/export")).media
-    question = await ask_fully(rig, anna, chat, "/forget")
-    await press(rig, anna, question, "Erase")
-    await rig.bot.wait_for_log("job finished")
+    await erase_now(rig, anna, chat, "/forget")
     everything = await rig.stored()
     assert b"ZEBRAQ" not in everything
     assert b"New_York" not in everything

@@ -4,11 +4,11 @@ import asyncio
 import math
 import re
 
-from tests.acceptance.buttons import ERASE, press
+from tests.acceptance.buttons import erase_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import ask_and_learn, ask_fully, wait_until_learned_from
+from tests.acceptance.talk import ask_and_learn, wait_until_learned_from
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Message
 from tests.servers.model_api import ModelApiServer, Reply, tool_call
@@ -90,8 +90,7 @@ async def test_admins_see_the_whole_bot_and_its_costs_without_who_was_forgotten(
     assert totals(one_chat) == {"That chat, this month": sums[0]}
     assert (await rig.ask(anna, annas, "/usage")).text == sentence("usage.unlimited")
 
-    await press(rig, anna, await ask_fully(rig, anna, annas, "/forget"), ERASE)
-    await rig.bot.wait_for_log("job finished")
+    await erase_now(rig, anna, annas, "/forget")
     reply = await rig.ask(ada, adas, "/usage")
     assert totals(reply)["The whole bot, this month"] == sum(sums)
     assert str(anna.id) not in reply.text

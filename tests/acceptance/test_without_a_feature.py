@@ -7,7 +7,7 @@ import pytest
 
 from bot.features import OUR_FEATURES
 from tests.acceptance.bot_process import ROOT
-from tests.acceptance.buttons import ERASE, press
+from tests.acceptance.buttons import erase_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import ask_and_learn, ask_fully
@@ -45,8 +45,7 @@ async def test_the_bot_remembers_and_forgets_without(rig: Rig, tmp_path: Path, n
     assert "Aurora" in main_requests(rig)[-1].memory
     if name != "memory_page":
         assert "Aurora" in (await ask_fully(rig, anna, chat, "/memory")).text
-    question = await ask_fully(rig, anna, chat, "/clear")
-    await press(rig, anna, question, ERASE)
-    await rig.telegram.wait_for(lambda: "is erased" in str([each.text for each in chat.messages]))
+    await erase_now(rig, anna, chat, "/clear")
+    assert "is erased" in str(chat.texts)
     await ask_and_learn(rig, anna, chat, "Is it still raining?")
     assert "Aurora" not in str(main_requests(rig)[-1].messages)
