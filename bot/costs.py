@@ -14,14 +14,13 @@ a prompt, or hung up, the call counts nothing. Amounts of money are exact decima
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from time import monotonic, time
 
 import structlog
 
-from bot.model.call import CallReport
+from bot.model.call import CallReport, payer
 from config.settings import Settings
 from config.values import Price
 from memory.limits.quotas import Quota, Quotas
@@ -51,21 +50,14 @@ NOTED_S = 300.0  # how long a noted call waits to be counted together with anoth
 _NOTED = "embedding"
 
 
-_payer: ContextVar[tuple[int, str]] = ContextVar("payer", default=(NO_PERSON, ""))
-"""The person and the conversation that pay.
-
-Passed by context, like the fields of log lines, because models know no persons.
-"""
-
-
 @contextmanager
 def billed_to(conversation: Scope, person: int = NO_PERSON) -> Iterator[None]:
     """Bill calls to models here, and in tasks that start here, to this person and conversation."""
-    token = _payer.set((person, conversation.tag))
+    token = payer.set((person, conversation.tag))
     try:
         yield
     finally:
-        _payer.reset(token)
+        payer.reset(token)
 
 
 class UsageRecorder:
@@ -81,7 +73,7 @@ class UsageRecorder:
         A reply is stored right after its call, and the same write counts the call.
         """
         source = BillingSource(report.kind, report.model, report.which == "second")
-        usage, payer = report.usage, _payer.get()
+        usage, paying = report.usage, payer.get()
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         tokens = Tokens(
             usage.prompt_tokens - cached, cached, usage.completion_tokens, usage.reasoning_tokens
@@ -91,10 +83,10 @@ class UsageRecorder:
         for kind, amount in amounts.items():
             if amount:
                 unit, billed = replace(source, kind=kind), Tokens(reasoning=amount)
-                self._waiting.put_nowait(BilledCall(unit, billed, *payer))
+                self._waiting.put_nowait(BilledCall(unit, billed, *paying))
         if not tokens.total:
             return
-        call = BilledCall(source, tokens, *payer)
+        call = BilledCall(source, tokens, *paying)
         if report.is_reply and self._store is not None:
             self._store.hold(call)
             asyncio.get_running_loop().call_later(_HELD_S, self._release, call)

@@ -121,6 +121,8 @@ LiveObserver: TypeAlias = Callable[[SoFar], None]
 
 live_observer: ContextVar[LiveObserver | None] = ContextVar("live_observer", default=None)
 """The observer of this turn; None if nobody watches."""
+payer: ContextVar[tuple[int, str]] = ContextVar("payer", default=(0, ""))
+"""The person and the conversation that pay; 0 if no person does."""
 
 
 @contextmanager

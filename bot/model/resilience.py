@@ -7,6 +7,7 @@ Resilient          asks one model, or the second one while the first one fails
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
@@ -14,7 +15,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import structlog
 
-from bot.model.call import time_limit
+from bot.model.call import payer, time_limit
 from bot.model.model_errors import (
     CUT_SHORT,
     NO_CREDIT,
@@ -118,8 +119,10 @@ _MAX_OUTAGE_REST_S = 900.0
 """For trouble that ends without the operator: a server that is down or overloaded."""
 
 _MAX_DOUBTS = 20
-"""A failure that one call may have caused adds one doubt: learning needs up to 13 in a row to find
-the text that a filter refuses. An outage adds half of the maximum, because it may pass at once."""
+"""A failure that one call may have caused adds one doubt, up to `_MAX_OF_PERSON`: the texts of one
+person and of their groups stop it for nobody else, however many a filter refuses. An outage adds
+half of the maximum, because it may pass at once."""
+_MAX_OF_PERSON = 9
 
 _ADVICE: Mapping[Part, str] = {
     "learning": "messages are still answered, but nothing is learned from them for now",
@@ -156,7 +159,7 @@ class ModelCondition:
     error: ModelError = field(default_factory=ModelError)
     tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
     failures: int = 0  # since it answered
-    _doubts: int = 0
+    _doubts: Counter[int | None] = field(default_factory=Counter)  # by person; None is everybody
 
     def answered(self) -> None:
         """Note an answer: earlier failures no longer count."""
@@ -190,7 +193,7 @@ class ModelCondition:
         try:
             with self.noted():
                 yield
-            self._doubts = 0
+            self._doubts.clear()
             if self.breaker.answered():
                 log.info("model on again", part=self.part)
         except ModelError as error:
@@ -208,8 +211,13 @@ class ModelCondition:
         is_one_call = isinstance(cause, AnswerIncomplete) or type(cause) is ModelError
         if isinstance(cause, ModelRefused):
             is_one_call = cause.may_concern_messages
-        self._doubts += 1 if is_one_call else _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
-        if self._doubts < _MAX_DOUBTS:
+        if is_one_call:
+            person = max(payer.get()[0], 0)  # groups count as one, because a person may have many
+            self._doubts[None] = 0  # the server and the account work
+            self._doubts[person] = min(self._doubts[person] + 1, _MAX_OF_PERSON)
+        else:
+            self._doubts[None] += _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
+        if self._doubts.total() < _MAX_DOUBTS:
             self.breaker.answered()
             return False
         max_s = _MAX_OUTAGE_REST_S if is_outage else _MAX_REST_S

@@ -21,18 +21,13 @@ async def put(mailbox: Mailbox, update_id: int, sender: int, *, is_alone: bool =
     return await mailbox.put(GROUP, Entry(update_id, sender, is_alone, b"words"))
 
 
-async def test_a_flood_is_refused_only_to_its_sender(mailbox: Mailbox) -> None:
+async def test_a_flood_is_refused_only_to_its_sender_whose_commands_go_on(mailbox: Mailbox) -> None:
     for update_id in range(1, 4):
         assert await put(mailbox, update_id, ANN) is Outcome.TAKEN
     with pytest.raises(MailboxFull):
         await put(mailbox, 4, ANN)
     assert await put(mailbox, 1, ANN) is Outcome.DUPLICATE
     assert await put(mailbox, 5, BOB) is Outcome.TAKEN
-
-
-async def test_commands_have_their_own_share(mailbox: Mailbox) -> None:
-    for update_id in range(1, 4):
-        await put(mailbox, update_id, ANN)
     for update_id in range(11, 14):
         assert await put(mailbox, update_id, ANN, is_alone=True) is Outcome.TAKEN
     with pytest.raises(MailboxFull):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, nullcontext, suppress
 
 import pytest
 from pydantic import SecretStr
@@ -12,7 +12,7 @@ from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
 from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.models import open_models
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient
+from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient, Resting
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.text.internal_model import InternalModelUnavailable
 from tests.bot.model.conftest import HELLO
@@ -329,3 +329,12 @@ def test_an_answer_ends_the_rest_and_the_silence(breaker: CircuitBreaker) -> Non
     assert breaker.answered()
     assert (breaker.is_open, breaker.silence.is_set()) == (False, False)
     assert not breaker.answered()
+
+
+def test_what_one_persons_texts_cause_takes_a_model_from_nobody_else(clock: SimulatedClock) -> None:
+    condition = ModelCondition("learning", "OPENAI_MEMORY_MODEL", breaker=CircuitBreaker(clock))
+    for error in (ModelRefused("wrong key", 401), *[ContentRefused()] * 30):
+        clock.now += 2
+        with suppress(ModelError, Resting), condition.attempt():
+            raise error
+    assert not condition.breaker.is_open

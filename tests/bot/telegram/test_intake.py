@@ -205,22 +205,19 @@ async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: R
     assert await waiting(store) == []
 
 
-@pytest.mark.parametrize("pressed", [{}, {"chat": {"id": 7}}, {"chat": 7, "draft_id": 1}, "?"])
-async def test_an_unreadable_update_is_skipped(store: RedisClient, pressed: object) -> None:
+STOPS: tuple[object, ...] = {}, {"chat": {"id": 7}}, {"chat": 7, "draft_id": 1}, "?"
+FILES = {"file_size": 10**300}, {"file_size": "9"}, {"mime_type": ["x"]}
+UNREADABLE: list[RawUpdate] = [{"stopped_message_generation": stop} for stop in STOPS]
+UNREADABLE += [raw.message(None, voice={**raw.FILE, "duration": 3, **file}) for file in FILES]
+NOBODY = raw.said("Hello", {**raw.ANNA, "id": 10**300})
+UNREADABLE += [raw.message("Who?", reply_to_message=NOBODY)]
+
+
+@pytest.mark.parametrize("update", UNREADABLE)
+async def test_an_unreadable_update_is_skipped(store: RedisClient, update: RawUpdate) -> None:
     intake = intake_on(store, buttons := Buttons())
-    await intake.accept({"update_id": 2, "stopped_message_generation": pressed})
-    assert buttons.pressed == []
-
-
-@pytest.mark.parametrize("odd", [{"file_size": 10**300}, {"file_size": "9"}, {"mime_type": ["x"]}])
-async def test_a_file_of_no_possible_size_or_type_is_skipped(
-    store: RedisClient, odd: dict[str, object]
-) -> None:
-    """So is a reply to somebody of no possible id."""
-    intake, nobody = intake_on(store), raw.said("Hello", {**raw.ANNA, "id": 10**300})
-    await intake.accept(raw.message(None, voice={**raw.FILE, "duration": 3, **odd}))
-    await intake.accept(raw.message("Who?", reply_to_message=nobody))
-    assert await waiting(store) == []
+    await intake.accept({**update, "update_id": 2})
+    assert (buttons.pressed, await waiting(store)) == ([], [])
 
 
 async def test_a_press_is_acted_on_at_once_and_other_talk_is_not_stored(store: RedisClient) -> None:

@@ -52,6 +52,7 @@ KINDS: list[tuple[str, dict[str, object]]] = [
 ]
 
 
+SONG = {"mime_type": "audio/mpeg", "file_name": "my\n song.mp3"}
 REFUSED = {"contact": {"name": "B"}, "dice": {"emoji": "?"}, "poll": {"id": "1"}}
 """Fields without something that the library requires."""
 
@@ -129,9 +130,6 @@ def test_a_message_carries_what_a_turn_needs() -> None:
 def test_content_that_we_cannot_read_is_named(kind: str, fields: dict[str, object]) -> None:
     update = inbound(message(**fields))
     assert (update.kind, update.text) == ("unsupported", kind)
-
-
-SONG = {"mime_type": "audio/mpeg", "file_name": "my\n song.mp3"}
 
 
 @pytest.mark.parametrize(
