@@ -7,7 +7,7 @@ if redis.call('HGET', META, 'moved_from') ~= request.storage then
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HSET', META, 'moved_from', request.storage)
   redis.call('DEL', LEASE, TURN)
-  redis.call('UNLINK', LOG, VEC, LEARNED, RECORDS, RVEC, DEAD_LETTERS, OFF_RECORD, ALBUMS)
+  redis.call('UNLINK', LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC, DEAD_LETTERS, WORK, OFF_RECORD, ALBUMS)
 end
 for _, field in ipairs(redis.call('HKEYS', META)) do
   if string.match(field, ':%-?%d+$') or field == 'off_record' then redis.call('HDEL', META, field) end
