@@ -124,8 +124,7 @@ class _Connection:
         await self._library.write(stream, *sent, **options)
 
     async def _read(self, stream: Any, max_bytes: int, **options: Any) -> bytes:
-        is_head = self.head_bytes_left < inf
-        max_bytes = _HEAD_PIECE_BYTES if is_head else max_bytes
+        max_bytes = _HEAD_PIECE_BYTES if self.head_bytes_left < inf else max_bytes
         piece: bytes = await self._library.read(stream, max_bytes, **options)
         self.head_bytes_left -= len(piece)
         if self.head_bytes_left < 0:

@@ -139,8 +139,7 @@ def agents_of(
         return lambda: ours
     _check_class("agent", kind, "async def next_action(self, context)")
     theirs = built("FEATURES", kind, ours)
-    timeout_s = settings.turn_timeout_s / _TIME_SHARE
-    return lambda: OperatorAgent(theirs, ours, timeout_s)
+    return lambda: OperatorAgent(theirs, ours, settings.turn_timeout_s / _TIME_SHARE)
 
 
 def domain_of(model: Any) -> type[BaseModel] | None:

@@ -184,8 +184,7 @@ class PagedList:
         [(number, entry)] = found
         title = "lists.change_ask" if entry.choices else content.ask
         line = self._text(page, entry.key, number=number, **entry.values)
-        texts = (self._text(page, title), line, *entry.details)
-        *_, last = render("\n\n".join(texts))
+        *_, last = render("\n\n".join((self._text(page, title), line, *entry.details)))
         choices = [
             (self._button(page, label, code, action),) for action, label in entry.choices.items()
         ]

@@ -17,6 +17,7 @@ from bot.parsing.pictures import MAX_PIXELS
 from bot.reply.parts import utf16_slice, well_formed
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.updates import (
+    FILE_MARK,
     STICKER_FILE,
     ChatMigration,
     MediaKind,
@@ -210,7 +211,9 @@ def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> Re
     author_id = chat.id if chat else user.id if user else 0
     is_written = is_first_party(replied)
     has_text = replied.text or replied.caption
-    words = has_text or spelled(replied)
+    kind, file = read_media(replied)
+    named = f"{FILE_MARK} {file.name}" if file and kind == "document" else ""
+    words = has_text or spelled(replied) or named
     return ReplyTarget(
         message_id=replied.message_id,
         author=author,

@@ -264,8 +264,7 @@ class UpdateReader:
             return "service"
         replied = replied_message(message)
         answers_us = replied and replied.from_user and replied.from_user.id == self.me.id
-        is_addressed = not is_group or content.mentions_us or answers_us
-        return "" if is_addressed else "unaddressed"
+        return "" if not is_group or content.mentions_us or answers_us else "unaddressed"
 
     def _read_press(self, update_id: int, query: telegram.CallbackQuery) -> Update:
         message = query.message

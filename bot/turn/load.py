@@ -16,7 +16,7 @@ from bot.commands.access import asker_of
 from bot.prompt.assemble import Prompt, in_thread_if_long
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
-from bot.telegram.updates import ReplyTarget
+from bot.telegram.updates import FILE_MARK, ReplyTarget
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.context import AgentContext, Background, CallContext
@@ -76,7 +76,9 @@ class ContextLoader:
                 log.warning("admins unknown", reason=type(error).__name__)
                 return False
 
-        query = message.text if is_new else _query(message, history)
+        targets = (each.reply for each in request.updates if each.reply and not each.reply.is_ours)
+        files = (each.text for each in targets if each.text.startswith(FILE_MARK))
+        query = "\n".join((*files, message.text if is_new else _query(message, history)))
         writes: list[ToolWrite] = []
         conversation, speaker, now = history.conversation, last.sender.speaker, time.time()
         call_context = CallContext(conversation, speaker, now, is_admin, writes, query=query)

@@ -114,8 +114,7 @@ class Permits:
     def _free(self, permit: _Permit) -> int:
         kind, person = permit
         max_turns = self.max_turns * (_NAMELESS_SHARE if person == _NAMELESS else 1)
-        max_uploads = 1 if person else MAX_UPLOADS
-        limits = {"pictures": _MAX_SHOWN, "uploads": max_uploads}
+        limits = {"pictures": _MAX_SHOWN, "uploads": 1 if person else MAX_UPLOADS}
         return limits.get(kind, max_turns) - self._under_way[permit]
 
 

@@ -68,6 +68,17 @@ async def test_the_caption_of_a_file_is_answered_from_the_file(rig: Rig) -> None
     assert next(m.content for m in rig.requests[-1].messages if m.role == "user") == QUESTION
 
 
+async def test_a_reply_to_a_file_is_answered_from_that_file(rig: Rig) -> None:
+    anna, chat = await rig.start_with_anna()
+    first = await anna.send(chat, "document", file=notes(name="whales.txt"))
+    await chat.wait_for_reply(after=first)
+    await send(anna, chat, notes(b"The cow is pink.", "cows.txt"))
+    await rig.ask(anna, chat, "What does it say?", reply_to=first)
+    assert f"[whales.txt] {WHALE.decode()}" in asked_last(rig)
+    assert re.search(r"The message replied to: \[.*\] Anna: 📎 whales.txt\n", asked_last(rig))
+    assert "pink" not in asked_last(rig)
+
+
 async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: Rig) -> None:
     read_again = "A blue whale weighs 170 tonnes."
     rig.script.on("What does the page say?", *[WHALE.decode()] * 5, *[read_again] * 5, "Nonsense")

@@ -111,8 +111,7 @@ def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
 
 def _by_heading(text: str) -> list[Section]:
     """Return the sections of Markdown; the first one is the text before any heading."""
-    without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
-    headings = list(_HEADING.finditer(without_code))
+    headings = list(_HEADING.finditer(_FENCE.sub(lambda code: " " * len(code[0]), text)))
     edges = [*(heading.start() for heading in headings), len(text)]
     below = (
         Section(text[heading.start() : end], heading[1].strip(" \t#")[:_MAX_HEADING_CHARS])

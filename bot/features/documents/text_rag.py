@@ -13,6 +13,7 @@ from itertools import chain, islice
 
 from pydantic import Field
 
+from bot.telegram.updates import FILE_MARK
 from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool
@@ -184,7 +185,7 @@ def _is_current(chunk: Chunk, document: Document | None) -> bool:
 
 
 def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
-    """Return the first passages of the newest fresh document, for "summarise this".
+    """Return the first passages of the fresh document that is replied to, else of the newest.
 
     Thanks ask for nothing. From the second message after the file on, only a question may mean it,
     a wish for a summary, or a text that names it.
@@ -193,13 +194,13 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
     fresh = [each for each in sent if now - each.added_at <= _FRESH_S]
     if not fresh:
         return []
-    newest = max(fresh, key=lambda document: document.added_at)
+    meant = max(fresh, key=lambda each: (f"{FILE_MARK} {each.title}\n" in text, each.added_at))
     words = words_of(text)
     if not (is_question(text) or asks_for_summary(text)):
         said = [each for each in scope_memory.messages.messages if each.role == "user"]
-        title = {word for word in words_of(newest.title) if len(word) > _MIN_TITLE_WORD}
-        is_first = not said or said[-1].sent_at <= newest.added_at
+        title = {word for word in words_of(meant.title) if len(word) > _MIN_TITLE_WORD}
+        is_first = not said or said[-1].sent_at <= meant.added_at
         if not without_small_talk(words) or not (is_first or title & {*words}):
             return []
-    chunks = (chunk for chunk in scope_memory.of_kind(Chunk) if chunk.document == newest.key)
-    return list(islice((chunk for chunk in chunks if _is_current(chunk, newest)), _MAX_OPENING))
+    chunks = (chunk for chunk in scope_memory.of_kind(Chunk) if chunk.document == meant.key)
+    return list(islice((chunk for chunk in chunks if _is_current(chunk, meant)), _MAX_OPENING))
