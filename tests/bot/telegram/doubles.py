@@ -26,14 +26,17 @@ class Pauses:
 
 
 class ScriptedLease(NamedLease):
-    """Refuses `refusals` times, then is held."""
+    """Refuses `refusals` times, then is held; `held_again` is set when it is extended."""
 
-    def __init__(self, refusals: int = 0) -> None:
-        super().__init__(Scripts(DirectClient(time.time)), "poller", 60_000)
+    def __init__(self, refusals: int = 0, ttl_ms: int = 60_000) -> None:
+        super().__init__(Scripts(DirectClient(time.time)), "poller", ttl_ms)
         self.refusals = refusals
+        self.held_again = asyncio.Event()
 
     async def hold(self) -> bool:
         self.refusals -= 1
+        if self.refusals < -1:
+            self.held_again.set()
         return self.refusals < 0
 
 

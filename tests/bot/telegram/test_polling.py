@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from time import monotonic
 
 import pytest
 
@@ -294,6 +295,16 @@ async def test_stopping_ends_the_poll_and_its_lease(
     await api.abandoned.wait()
     assert memory.client.round_trips == calls + 2  # the lease is taken once, and given back
     assert await other.hold()
+    assert (one.sure_until, other.sure_until <= monotonic() + 30) == (0, True)
+    await memory.client.call("DEL", memory.keys.poller)
+    assert await one.hold()
+    assert not await other.hold()  # it was paused for too long, and may not poll on
+    assert other.sure_until == 0
+
+
+async def test_the_lease_is_kept_while_a_poll_is_open(polled: Polled) -> None:
+    lease = ScriptedLease(ttl_ms=30)
+    await polled(lease=lease, until=lease.held_again)
 
 
 async def test_stopping_while_an_update_is_being_accepted_leaves_it_with_telegram(

@@ -247,6 +247,7 @@ async def test_one_announcement_at_a_time_and_a_stop_leaves_the_rest_out(memory:
     await announcements_of(memory).stop("two")
     assert (await run.read()).why_ended == ""
     await announcements_of(memory).stop("one")
+    await memory.client.call("HSET", key(memory, "job"), "due", 2**42)  # also while all wait
     assert await ended(run, chat, "sent") == 0
     progress = await run.read()
     assert (progress.done, progress.total, progress.why_ended) == (1, 2, "stopped")
