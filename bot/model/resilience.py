@@ -145,7 +145,7 @@ class ModelCondition:
 
     `noted` only watches calls. `attempt` also keeps them from a model that fails for everybody; it
     rests from a minute up to a day. A failure that one call may have caused counts only after many
-    in a row. One answer ends the rest.
+    in a row, from several people. One answer ends the rest.
     """
 
     part: Part
