@@ -12,9 +12,9 @@ from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
 from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.models import open_models
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient, Resting
+from bot.model.resilience import Attempt, CircuitBreaker, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
-from memory.text.internal_model import InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable, ModelTrouble
 from tests.bot.model.conftest import HELLO
 from tests.lab.simulated_time import SimulatedClock
 from tests.lab.simulator.loop import VirtualLoop
@@ -335,6 +335,6 @@ def test_what_one_persons_texts_cause_takes_a_model_from_nobody_else(clock: Simu
     condition = ModelCondition("learning", "OPENAI_MEMORY_MODEL", breaker=CircuitBreaker(clock))
     for error in (ModelRefused("wrong key", 401), *[ContentRefused()] * 30):
         clock.now += 2
-        with suppress(ModelError, Resting), condition.attempt():
+        with suppress(ModelError, ModelTrouble), condition.attempt(ModelTrouble):
             raise error
     assert not condition.breaker.is_open
