@@ -67,7 +67,7 @@ class Part:
     force_reply: bool = False  # the person's app begins a reply to it; never stored
     instead: str = ""  # stands below the caption if the chat refuses the file; none for a text
     is_silent: bool = False  # no sound announces it
-    copy_of: tuple[int, int] | None = None  # chat and id of the message that is sent; never stored
+    copy_of: tuple[int, int] | None = None  # chat and id of the message to copy; never stored
     question: Question | None = field(default=None, compare=False)  # what its buttons answer
 
 

@@ -91,7 +91,8 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
         LoopWatchdog().run(),
     ]
     if services.settings.redis_url is None:
-        # Also at the start, as the process may have crashed before, and daily, as data expires.
+        # It also runs at the start, because the process may have crashed behind an erasure, and
+        # daily, because data expires.
         rewrite = partial(rewrite_file, memory.client)
         running.append(repeat(rewrite, "rewrite", every_s=86_400.0, sooner=memory.store.erased))
     return running

@@ -158,7 +158,8 @@ async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> No
 class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
-    If the process dies, another one can poll after the time of its lease.
+    If the process dies, another one can poll when its lease has ended.
+    While intake is closed to messages, commands and button presses of a poll are still handed on.
     """
 
     client: TelegramClient

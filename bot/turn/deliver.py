@@ -39,7 +39,7 @@ from memory.store.tasks import shielded
 
 log = structlog.get_logger(__name__)
 MAX_FLOOD_WAIT_S = 20  # a longer pause parks the turn, because a lease should not last that long
-_MAX_BAN_S = 5.0  # before a message is deleted: a worker that has to stop waits for it
+_MAX_BAN_S = 5.0  # that a deletion waits for, because a worker that has to stop waits for that
 _PAUSES_S = (0.5, 1, 2, 4)  # between tries while Telegram is away
 _STORE_PAUSES_S = (*_PAUSES_S, 4, 4, 4, 4)
 """Between tries while the store is away, which together take most of a lease."""

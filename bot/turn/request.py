@@ -108,8 +108,8 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
     """Return a request in which voice messages and photos have become texts.
 
     Spoken words stand below their caption. What a photo shows is not the person's own text, so it
-    becomes a message of its own, before the caption. A sound that has a name was sent as a file. It
-    may be of somebody else, so with its caption it is not the person's own text either.
+    becomes a message of its own, before the caption. A sound that has a name was sent as a file.
+    Somebody else may be heard in it, so the text with its caption is not the person's own either.
     """
     words = dict(heard)
     updates: list[IncomingMessage] = []

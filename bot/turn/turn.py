@@ -194,7 +194,7 @@ class TurnRunner:
         return [*request.messages, reply], closing
 
     async def _end_task(self, turn_id: int, refused: RefusalReason, history: ChatHistory) -> None:
-        """End a task if nobody can see its answer; one that repeats, after a month of refusals.
+        """End a task whose answer nobody can see; one that repeats ends after a month of refusals.
 
         Unless the chat is gone, its text is due now: the loop of due work finds a place for it.
         """

@@ -47,7 +47,8 @@ class WorkItem:
     is_task: bool = False  # the model does what the text asks, in a turn of its own
     is_first_party: bool = True  # no words of others stood in the prompt that made it
     name: str = ""  # the person's, for the turn of a task
-    closed_since: float = 0  # a closed chat refuses its answers; if it is no task now, it ended so
+    # Since when a closed chat has refused the answers of a task; one that ended so is no task now.
+    closed_since: float = 0
 
     @property
     def turn_id(self) -> int:
@@ -90,7 +91,7 @@ class WorkItem:
         since = self.closed_since if self.closed_since > open_at else now
         if now - since >= MAX_CLOSED_S:
             return replace(self, is_task=False, rule="", due=now)
-        # Each try costs an answer, so it is tried again when this lasts twice as long.
+        # Each try costs an answer, so the next one waits until the chat is closed twice as long.
         due = self.planned(self.zone, now + min(now - since, MAX_WAIT_S))
         return replace(self, due=max(due, self.due), closed_since=since)
 

@@ -161,10 +161,10 @@ def metrics_route(
 
 
 def _is_local(request: Request) -> bool:
-    """Return whether the caller is a process of this machine that asks for itself.
+    """Return whether a process of this machine asks, and asks this machine by its own name.
 
     A proxy on this machine asks for another caller, and its headers say so. A page in a browser
-    here asks for a host of its own, if that name leads to this machine (DNS rebinding).
+    here may have a name that leads to this machine (DNS rebinding), and asks by that name.
     """
     if any(name.startswith("x-forwarded") or name in _FORWARDED for name in request.headers):
         return False

@@ -1,7 +1,7 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `storage`, the tag under which the old chat is stored. Makes this conversation an alias
 -- of it, and answers the mailbox members that must be put there. The alias does not expire, so it keeps no id of a person.
--- What was said here before is erased: nothing would show it any more, and no clear of the group would find it.
+-- What was said and set here before is erased: nothing would show it any more, and no clear of the group would find it.
 local request = cjson.decode(ARGV[1])
 if redis.call('HGET', META, 'moved_from') ~= request.storage then
   redis.call('HINCRBY', META, 'epoch', 1)
