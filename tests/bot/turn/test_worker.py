@@ -724,6 +724,7 @@ def answering(
         (Refused("closed"), "for a month", ("Say hello", False, True)),
         (Refused("closed"), "but not always", ("Say hello", True, True)),
         (Refused("topic_gone"), "0 8 * * *", ("Say hello", False, False)),
+        (Refused("topic_gone"), "for a month", ("Say hello", False, False)),
         (Blocked(), "0 8 * * *", None),
         (Refused("topic_gone"), "cancelled", None),
         (Refused("topic_gone"), "off the record", ("Say hello", True, False)),

@@ -13,11 +13,14 @@ from memory.memory import Memory
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import NoTurn
 from memory.scopes.changes import Receipt
+from memory.scopes.entries import Fact
+from memory.scopes.fields import State
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import memory_of
+from tests.memory.erasure.test_forgetting import source, write
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -284,6 +287,7 @@ async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> Non
     new = Scope.of_chat(-100)
     await store(memory, reminder(), conversation=new, update_id=7)  # before it heard of the move
     await memory.questions.ask(new, "tool", ANN, "about")
+    await write(memory, new, State("{}"), Fact(0, "sails", (source(1, new),), 1))
     await put(memory, 1, new)
     await memory.mailbox.move(GROUP, new)
     await close(memory, await take(memory, GROUP))

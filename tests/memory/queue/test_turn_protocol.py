@@ -2,6 +2,7 @@
 
 from asyncio import gather
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -34,12 +35,13 @@ async def _expire(memory: Memory) -> None:
 
 async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memory) -> None:
     """One that a damaged mailbox could not take is taken when the key is mended."""
-    mailbox = memory.keys.scope(HERE).mailbox
+    mailbox, entry = memory.keys.scope(HERE).mailbox, Entry(1, ANN, is_alone=False, body=b"text")
+    put_message = partial(memory.mailbox.put, HERE, entry, "7:11")
     await memory.client.call("SET", mailbox, "damaged")
     with pytest.raises(StoreRefused):
-        await put(memory, 1)
+        await put_message()
     await memory.client.call("DEL", mailbox)
-    assert [await put(memory, 1), await put(memory, 1)] == [Outcome.TAKEN, Outcome.DUPLICATE]
+    assert [await put_message(), await put_message()] == [Outcome.TAKEN, Outcome.DUPLICATE]
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
 
 
