@@ -207,6 +207,14 @@ async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -
     assert await read(content, "xlsx", LIMITS) == [Section("| 0.3", "sheet Animals")]
 
 
+async def test_a_formula_whose_result_is_an_empty_text_says_nothing() -> None:
+    """Forms that people fill in have many of them."""
+    cell = '<row r="{0}"><c r="A{0}" s="0" t="str"><f>IF(B{0}="","",1)</f><v></v></c></row>'.format
+    sheet = SHEET_XML.format(f'{cell(1)}<row r="2"><c r="A2"><f>NOW()</f><v></v></c></row>')
+    [found] = await read(zipped({SHEET: sheet}, sheets()), "xlsx", LIMITS)
+    assert found.text == "=NOW()"
+
+
 async def test_a_cell_over_several_rows_is_read_in_each_of_them() -> None:
     """A long text, such as a note beside many rows, is read once."""
     line = '<row r="{0}"><c r="B{0}"><v>{0}</v></c><c r="C{0}"/></row>'.format
