@@ -68,12 +68,13 @@ class CommandSet:
             log.info("argument not understood", command=command.name)
             near = nearest(said, words)
             more = "did_you_mean" if near else "words" if words else command.name
-            more_keys = f"arguments.{more}", f"{more}.usage"
-            keys = filter(self._sentences.has, ("arguments.unknown", *more_keys))
+            more_keys = f"arguments.{more}", f"{more}.usage", "arguments.alone"
+            hint = next(filter(self._sentences.has, more_keys))
             own = partial(self._translated, language)
             listed = self._sentences.joined(language, map(own, words))
             values = {"command": command.name, "word": own(near), "words": listed}
             shown = utf16_slice(" ".join(asked.text.split()), 0, _MAX_SHOWN_UNITS)
+            keys = "arguments.unknown", hint
             return Answer(self._sentences.say(language, *keys, said=shown, **values))
 
         return replace(command, handler=answer)

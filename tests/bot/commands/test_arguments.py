@@ -48,6 +48,8 @@ UNDERSTOOD = {
     "don't share what they know": ("memory Themen  aus",),
     "no instructions here any more": ("instructions aus",),
     "Send only /usage to see your own limit.": ("usage 123",),
+    "Send only /clear, with nothing after it.": ("clear everything",),
+    "Send only /help, with nothing after it.": ("help me",),
 }
 
 
