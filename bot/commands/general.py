@@ -112,8 +112,9 @@ class GeneralCommands:
         ]
         how = text(language, f"help.{place}", username=self.me.username)
         if not asked.is_group:
-            ways = what_to_send(self.ways, self.sentences, language)
-            how = f"{how} {ways} {text(language, 'help.ways')}"
+            if self.ways:
+                how = f"{how} {what_to_send(self.ways, self.sentences, language)}"
+            how = f"{how} {text(language, 'help.ways')}"
         texts = [how]
         for section in get_args(Section):
             names = [command.name for command in useful if command.section == section]

@@ -69,6 +69,12 @@ async def test_help_lists_the_commands_that_apply_in_a_place_and_to_a_person(
         assert does == SENTENCES.text("en", f"commands.{name.rpartition('/')[2]}")
 
 
+async def test_help_names_no_way_to_write_where_text_is_the_only_one(memory: Memory) -> None:
+    services = replace(services_of(memory), me=lambda: ME)  # its features are not opened
+    listed = build_commands(services, _deleting).listed
+    assert (await help_of(listed, ANNA, is_group=False)).startswith("Just talk. Say “remind")
+
+
 def test_menus_list_the_same_commands(commands: CommandSet) -> None:
     english = {
         menu.scope: {name for name, _ in menu.commands}
