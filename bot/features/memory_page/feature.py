@@ -89,10 +89,10 @@ class MemoryList:
         return await self.paged.press(pressed, conversation, rest)
 
     async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
-        """Return what is remembered; if a word is nearly one of ours, name that, too."""
+        """Return what is remembered; if that is nothing with a word, name a setting near to it."""
         found, word = await self.entries.content(language, conversation), self.entries.word
-        near = nearest(word.lower(), self.settings.words)
-        if word and (near or not found.entries):
+        if word and not found.entries:
+            near = nearest(word.lower(), self.settings.words)
             key = "arguments.did_you_mean" if near else "memory.not_found"
             values = {"command": "memory", "word": near, "said": word}
             return replace(found, above=[self.entries.sentences.text(language, key, **values)])

@@ -152,8 +152,8 @@ async def test_a_word_is_searched_for_and_a_near_setting_named(
     commands: CommandSet, memory: Memory
 ) -> None:
     boat = f"sails the Boat. “=:.{'💛' * 12}”"
-    await learn(memory, *map(fact, (*[boat] * 17, "likes tea")))
-    assert "• 1 likes tea (20 March 2026, #18)" in await said(commands, "memory")
+    await learn(memory, *map(fact, (*[boat] * 17, "likes quilts")))
+    assert "• 1 likes quilts (20 March 2026, #18)" in await said(commands, "memory")
     page = await shown(commands, said=boat.removeprefix("sails the ").upper())
     for number, lines in enumerate((8, 8, 1), 1):
         assert page.text.startswith("Found (17).")
@@ -165,6 +165,7 @@ async def test_a_word_is_searched_for_and_a_near_setting_named(
     page = await press(commands, page.buttons[-1][0].callback_data)
     assert "Found (16). ✎ changes or deletes an entry. (page 2 of 2)" in page.text
     assert "I know nothing with “submarine”" in await said(commands, "memory submarine")
+    assert (await said(commands, "memory quilt")).startswith("Found (1).")  # it is near "quiet"
     assert (await said(commands, "memory of")).startswith("Did you mean /memory off?")
     assert "Memory is on." in await said(commands, "memory")
 
