@@ -110,7 +110,8 @@ class RecallCommand:
         seq = int(asked.text or 0)
         named = next((each for each in history.messages if each.seq == seq), None)
         if named is None or seq in history.hidden:
-            return Answer(self._sentences.say(asked.sender.language, "recall.nothing"))
+            key = "recall.nothing" if named is None else "recall.hidden"
+            return Answer(self._sentences.say(asked.sender.language, key))
         return Answer((await self._shown(asked, history.conversation, named, ""),))
 
     async def _shown(

@@ -17,6 +17,8 @@ from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.changes import Write
+from memory.scopes.entries import Hidden
 from memory.store.client import RedisClient
 from tests.bot.features.services import SENTENCES
 from tests.memory.conftest import memory_of
@@ -139,4 +141,7 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
     assert jumped.quote == Quote(9, "A boat costs money")
     [gone] = (await recall.jump(replace(ASKED, text="77"), HERE)).parts
     assert gone.text == "I found no message about this here."
+    await memory.scopes.write(await memory.scopes.read(HERE), Write([Hidden(2)]))
+    [hidden] = (await recall.jump(replace(ASKED, text="2"), HERE)).parts
+    assert hidden.text.startswith("I don't show this message any more")
     assert from_json(to_json([part])) == (part,)
