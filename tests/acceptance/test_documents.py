@@ -77,6 +77,8 @@ async def test_a_reply_to_a_file_is_answered_from_that_file(rig: Rig) -> None:
     assert f"[whales.txt] {WHALE.decode()}" in asked_last(rig)
     assert re.search(r"The message replied to: \[.*\] Anna: 📎 whales.txt\n", asked_last(rig))
     assert "pink" not in asked_last(rig)
+    await rig.ask(anna, chat, "Thanks!", reply_to=first)
+    assert WHALE.decode() not in asked_last(rig)
 
 
 async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: Rig) -> None:
