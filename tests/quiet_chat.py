@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from bot.commands.bot_command import Answer
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination, SendListeners
-from bot.telegram.errors import TelegramError
+from bot.telegram.errors import FloodWait, TelegramError
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
 from memory.store.keys import Scope
@@ -39,10 +39,12 @@ class QuietChat(SendListeners):
         if error := self.fails.pop(method, None):
             raise error
 
-    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+    async def waits(self, chat_id: int, max_wait_s: float = 20) -> AsyncIterator[float]:
         """Yield the waits of the test; without any there is no rate limit."""
         del chat_id
         for wait_s in self.permit_waits_s:
+            if wait_s > max_wait_s:
+                raise FloodWait(wait_s)
             yield wait_s
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:

@@ -20,7 +20,6 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, Parts
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.errors import FloodWait
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
@@ -123,9 +122,7 @@ class FactEdits:
     ) -> None:
         """Ask with the sentence `key`, which gets the `text` so far; `take` hears the reply."""
         [part] = self._sentences.say(pressed.sender.language, key, text=text)
-        async for wait_s in self._chat.waits(pressed.chat_id):
-            if wait_s > _MAX_WAIT_S:
-                raise FloodWait(wait_s)
+        async for wait_s in self._chat.waits(pressed.chat_id, _MAX_WAIT_S):
             await asyncio.sleep(wait_s)
         # A full Redis refuses before anything is sent; else each repeat of the press would send.
         await self._questions.ask(conversation, "edit", pressed.sender.id, about, f"{_NONCE}new")

@@ -227,7 +227,7 @@ class PageTelegram(SendListeners):
 
     # `Chat`
 
-    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+    async def waits(self, chat_id: int, max_wait_s: float = 0) -> AsyncIterator[float]:
         """Yield nothing: there is no rate limit."""
         for wait_s in tuple[float, ...]():
             yield wait_s

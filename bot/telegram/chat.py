@@ -25,11 +25,11 @@ class Destination:
 class Chat(Protocol):
     """Sends, edits and deletes messages, fetches files, knows the administrators of a group."""
 
-    def waits(self, chat_id: int) -> AsyncIterator[float]:
+    def waits(self, chat_id: int, max_wait_s: float = ...) -> AsyncIterator[float]:
         """Take a permit of the rate limit for one message; yield each wait in seconds.
 
         The caller waits, because after each wait it has to look whether the message is still
-        wanted. Raise `FloodWait` if the wait would be too long, or `StoreError`.
+        wanted. Raise `FloodWait` if a wait would be longer than `max_wait_s`, or `StoreError`.
         """
 
     async def send(self, to: Destination, part: Part, timeout_s: float = ...) -> int:

@@ -117,24 +117,24 @@ class SendRateLimiter:
             self._every_s = 1 / (self._per_second / workers - extra)
             self._burst_s = extra * self._every_s
 
-    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+    async def waits(self, chat_id: int, max_wait_s: float = MAX_WAIT_S) -> AsyncIterator[float]:
         """Take a permit of the chat and one of the whole bot; yield each wait in seconds.
 
         A permit is taken when its wait is asked for. If the chat was closed during a wait, both are
         taken again: its topics are answered in parallel. Raise `FloodWait`, with no further permit
-        taken, if a wait would be longer than `MAX_WAIT_S`, and `StoreError` if the chat's limit
+        taken, if a wait would be longer than `max_wait_s`, and `StoreError` if the chat's limit
         cannot be read.
         """
         is_settled = not self.is_on
         while not is_settled:
-            permit = await self._chats.take(chat_id)
+            permit = await self._chats.take(chat_id, int(max_wait_s * 1000))
             chat_wait_s = permit.wait_s
             if not permit.is_taken:
                 raise FloodWait(chat_wait_s)
             if chat_wait_s > _NOTHING_S:
                 yield chat_wait_s
             bot_wait_s = self._wait_s()
-            if bot_wait_s > MAX_WAIT_S:
+            if bot_wait_s > max_wait_s:
                 raise FloodWait(bot_wait_s)
             self._take()
             if bot_wait_s > _NOTHING_S:

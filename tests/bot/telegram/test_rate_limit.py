@@ -170,6 +170,12 @@ async def test_a_wait_too_long_for_a_lease_is_a_flood_wait_and_takes_no_permit()
         with pytest.raises(FloodWait) as caught:
             await speaker.waits(ANNA)
         assert caught.value.retry_after_s == MAX_WAIT_S + 1
+    for _ in range(5):
+        await speaker.send(GROUP)
+    for _ in range(2):
+        with pytest.raises(FloodWait) as caught:
+            await anext(speaker.limiter.waits(GROUP, max_wait_s=2))
+        assert caught.value.retry_after_s == 4
 
 
 async def test_rate_zero_means_no_limit() -> None:

@@ -53,8 +53,8 @@ class ScriptedTelegram(QuietChat):
     def __post_init__(self) -> None:
         super().__init__()
 
-    async def waits(self, chat_id: int) -> AsyncIterator[float]:
-        del chat_id
+    async def waits(self, chat_id: int, max_wait_s: float = 20) -> AsyncIterator[float]:
+        del chat_id, max_wait_s
         while self.waits_s:
             wait = self.waits_s.pop(0)
             if isinstance(wait, FloodWait):

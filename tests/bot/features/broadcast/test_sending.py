@@ -62,8 +62,8 @@ class Page(QuietChat):
         self.wait_s = 0.0
         self.waiting = asyncio.Event()
 
-    async def waits(self, chat_id: int) -> AsyncIterator[float]:
-        del chat_id
+    async def waits(self, chat_id: int, max_wait_s: float = 20) -> AsyncIterator[float]:
+        del chat_id, max_wait_s
         self.waiting.set()
         yield self.wait_s
 
