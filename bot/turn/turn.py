@@ -147,8 +147,8 @@ class TurnRunner:
         messages, closing = list[Message](), Closing()
         if request and history:
             messages, closing = self._to_commit(request, outbox, delivery)
-            if request.uses_memory and request.last.is_task and delivery.refused:
-                await self._end_task(request.last.update_id, delivery.refused, history)
+            if request.uses_memory and request.last.is_task and (delivery.refused or delivery.sent):
+                await self._note_task(request.last.update_id, delivery.refused, history)
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
         committed = await self.deliverer.guard(delivery.in_doubt, commit)
@@ -193,17 +193,23 @@ class TurnRunner:
         )
         return [*request.messages, reply], closing
 
-    async def _end_task(self, turn_id: int, refused: RefusalReason, history: ChatHistory) -> None:
+    async def _note_task(
+        self, turn_id: int, refused: RefusalReason | None, history: ChatHistory
+    ) -> None:
         """End a task whose answer nobody can see; one that repeats ends after a month of refusals.
 
-        Unless the chat is gone, its text is due now: the loop of due work finds a place for it.
+        An answer that was sent ends that month, because the history may expire before the next one.
+        Unless the chat is gone, the text of the task is due now: the loop of due work finds a place
+        for it.
         """
         now, conversation = self.work.now(), history.conversation
         id_, _ = due_task(turn_id, now)
         task = await self.work.find(conversation, id_)
         if not (task and task.is_task):
             return
-        if refused == "chat_gone":
+        if not refused and task.closed_since:
+            await self.work.confirm(conversation, replace(task, closed_since=0), task.due)
+        elif refused == "chat_gone":
             await self.work.cancel(conversation, id_)
         elif refused == "closed" and task.is_open:
             answers = (each.sent_at for each in history.messages if each.role == "assistant")

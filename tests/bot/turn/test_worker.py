@@ -725,6 +725,7 @@ def answering(
         (Refused("closed"), "0 8 * * *", ("Say hello", True, True)),
         (Refused("closed"), "for a month", ("Say hello", False, True)),
         (Refused("closed"), "but not always", ("Say hello", True, True)),
+        (None, "open again", ("Say hello", True, False)),
         (Refused("topic_gone"), "0 8 * * *", ("Say hello", False, False)),
         (Refused("topic_gone"), "for a month", ("Say hello", False, False)),
         (Blocked(), "0 8 * * *", None),
@@ -733,7 +734,7 @@ def answering(
     ],
 )
 async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, error: TelegramError, rule: str, left: object
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, error: TelegramError | None, rule: str, left: object
 ) -> None:
     """One that repeats ends if for a month no answer was delivered in its chat.
 
@@ -742,7 +743,9 @@ async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     """
     memory, chat, now = rig.memory, QuietChat(), time.time()
     one = replace(reminder("Say hello", due=int(now)), rule=rule and "0 8 * * *", is_task=True)
-    since = {"for a month": now - 30 * 86_400, "but not always": 9.0}.get(rule, 0.0)
+    since = {"for a month": now - 30 * 86_400, "but not always": 9.0, "open again": 9.0}.get(
+        rule, 0.0
+    )
     one, find = replace(one, closed_since=since), memory.work.find
     await store(memory, one)
     taken = await memory.work.take(HERE, one.id, LEASE_S)
@@ -760,12 +763,13 @@ async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     if is_off_record := rule == "off the record":
         session = f"{now * 1e3 - 9e4:.0f}|{now * 1e3 + 9e4:.0f}|1|7|c|"
         await memory.client.call("HSET", memory.keys.scope(HERE).meta, "off_record", session)
-    chat.fails["send"] = error
+    chat.fails |= {"send": error} if error else {}
     await answering(rig, say_yes, chat).run(await take(memory))
     items = await memory.work.list_open(HERE)
     found = [(each.text, each.is_task, each.closed_since > 0) for each in items]
     assert found == ([left] if left else [])
-    assert await texts(memory) == ["text 1", "yes", *(["⏰ Say hello"] * (not is_off_record))]
+    kept = ["⏰ Say hello"] * (not is_off_record) + ["yes"] * (error is None)
+    assert await texts(memory) == ["text 1", "yes", *kept]
 
 
 async def say_hello(rig: Rig) -> None:
