@@ -213,7 +213,7 @@ def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> Re
     has_text = replied.text or replied.caption
     kind, file = read_media(replied)
     named = f"{FILE_MARK} {file.name}" if file and kind == "document" else ""
-    words = has_text or spelled(replied) or named
+    words = "\n".join(filter(None, (named, has_text or spelled(replied))))
     return ReplyTarget(
         message_id=replied.message_id,
         author=author,

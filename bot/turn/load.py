@@ -77,7 +77,8 @@ class ContextLoader:
                 return False
 
         targets = (each.reply for each in request.updates if each.reply and not each.reply.is_ours)
-        files = [each.text for each in targets if each.text.startswith(FILE_MARK)]
+        first_lines = (each.text.partition("\n")[0] for each in targets)
+        files = [each for each in first_lines if each.startswith(FILE_MARK)]
         if not (is_question(message.text) or without_small_talk(words_of(message.text))):
             files = []  # thanks for a file ask nothing of it
         query = "\n".join((*files, message.text if is_new else _query(message, history)))

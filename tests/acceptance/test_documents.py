@@ -79,6 +79,14 @@ async def test_a_reply_to_a_file_is_answered_from_that_file(rig: Rig) -> None:
     assert "pink" not in asked_last(rig)
     await rig.ask(anna, chat, "Thanks!", reply_to=first)
     assert WHALE.decode() not in asked_last(rig)
+    captioned = await anna.send(
+        chat, "document", file=notes(b"A pig sings.", "pigs.txt"), caption="OK"
+    )
+    await chat.wait_for_reply(after=captioned)
+    await send(anna, chat, notes(b"A hen is green.", "hens.txt"))
+    await rig.ask(anna, chat, "What does it say?", reply_to=captioned)
+    assert "A pig sings." in asked_last(rig)
+    assert "green" not in asked_last(rig)
 
 
 async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: Rig) -> None:
