@@ -235,9 +235,6 @@ class Poller:
         """
         handed: dict[int, asyncio.Task[None] | None] = {}
         is_closed = False
-        if len(updates) == _MAX_UPDATES and self._accepted_ahead:
-            # No further update can show intake that only the first one is refused: one comes again.
-            del self._accepted_ahead[next(iter(self._accepted_ahead))]
         try:
             for update in updates:
                 update_id = cast(int, update["update_id"])
@@ -266,6 +263,10 @@ class Poller:
             elif failure is None:
                 self._accepted_ahead[update_id] = None
             refusal = refusal or failure
+        is_stuck = len(handed) == _MAX_UPDATES and isinstance(refusal, UpdateRefused)
+        if is_stuck and self._accepted_ahead:
+            # No further update can show intake that only the first one is refused: one comes again.
+            del self._accepted_ahead[next(iter(self._accepted_ahead))]
         if refusal is not None:
             raise refusal
         self._accepted_ahead.clear()

@@ -142,7 +142,8 @@ async def test_the_offset_never_passes_an_update_that_was_not_accepted(
 
 async def test_commands_after_a_refusal_are_accepted_once(polled: Polled, api: ScriptedApi) -> None:
     """The offset waits for the refused message. Once it is accepted, the rest follows in order."""
-    polls = (updates(5, 6, 7), updates(5, 6, 7, 8, 9), updates(5, 6, 7, 8, 9), updates(10))
+    full = updates(*range(5, 105))
+    polls = (updates(5, 6, 7), full, full, updates(110))
     mailbox = ClosedMailbox(6, 8)
     seen: list[list[object]] = []
 
@@ -152,8 +153,8 @@ async def test_commands_after_a_refusal_are_accepted_once(polled: Polled, api: S
 
     await polled(*polls, accept=mailbox.accept, pause=pause)
     assert seen == [[6], [6, 8]]
-    assert mailbox.ids == [6, 8, 5, 7, 9, 10]
-    assert offsets(api) == [None, None, None, "10", "11"]
+    assert mailbox.ids == [6, 8, 5, 7, *range(9, 105), 110]
+    assert offsets(api) == [None, None, None, "105", "111"]
 
 
 async def test_others_hardly_wait_while_one_update_is_refused(
