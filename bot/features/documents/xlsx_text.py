@@ -29,16 +29,21 @@ _FORMULA = re.compile(
 )
 _LABEL_CHARS = 40  # of a cell that is repeated in each of its rows
 _MAX_REPEATED_CHARS = 100_000  # of all these cells
+_MAX_FORMULA_CHARS = 100_000  # of all sheets; more of them would leave no room for what is known
 _MAX_CELLS = 500_000  # read from all sheets, empty ones included: openpyxl fills gaps between cells
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
-    left, repeated, file = _MAX_CELLS, 0, opened_office_file(content, memory_mb)
+    left, repeated, written = _MAX_CELLS, 0, 0
+    file = opened_office_file(content, memory_mb)
     book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     for sheet in book.worksheets:
         sections.begin(f"sheet {sheet.title}")
         sheet.reset_dimensions()  # what a sheet says about its size counts for nothing
         (merged, formulas), spans = _left_out(sheet), dict[int, tuple[int, str]]()
+        written += sum(map(len, formulas.values()))
+        if written > _MAX_FORMULA_CHARS:
+            formulas = {}
         for number, row in enumerate(sheet.iter_rows(), 1):
             left -= len(row) + 1
             if left < 0:

@@ -237,6 +237,13 @@ async def test_a_short_cell_over_very_many_rows_does_not_make_a_sheet_too_long()
     assert found.text.endswith("\n| 12500")
 
 
+async def test_very_many_formulas_do_not_make_a_sheet_too_long() -> None:
+    line = '<row r="{0}"><c r="A{0}"><v>{0}</v></c><c r="B{0}"><f>{1}*A{0}</f></c></row>'.format
+    rows = "".join(line(number, "A1" * 20) for number in range(1, 12_501))
+    [found] = await read(zipped({SHEET: SHEET_XML.format(rows)}, sheets()), "xlsx", LIMITS)
+    assert found.text.endswith("\n12500")
+
+
 async def test_a_spreadsheet_may_lack_its_styles_and_its_links() -> None:
     """Not every program writes them."""
     with zipfile.ZipFile(io.BytesIO(sheets())) as whole:
