@@ -119,9 +119,9 @@ _MAX_OUTAGE_REST_S = 900.0
 """For trouble that ends without the operator: a server that is down or overloaded."""
 
 _MAX_DOUBTS = 20
-"""A failure that one call may have caused adds one doubt, up to `_MAX_OF_PERSON`: the texts of one
-person and of their groups stop it for nobody else, however many a filter refuses. An outage adds
-half of the maximum, because it may pass at once."""
+"""A failure that one call may have caused adds one doubt. One person has at most `_MAX_OF_PERSON`,
+and so have all groups together: a filter that refuses the texts of one person stops the model for
+nobody else. An outage adds half of the maximum, because it may pass at once."""
 _MAX_OF_PERSON = 9
 
 _ADVICE: Mapping[Part, str] = {

@@ -265,7 +265,8 @@ class Poller:
             refusal = refusal or failure
         is_stuck = len(handed) == _MAX_UPDATES and isinstance(refusal, UpdateRefused)
         if is_stuck and self._accepted_ahead:
-            # No further update can show intake that only the first one is refused: one comes again.
+            # Intake drops a refused update once it has stored others a minute later. Telegram sends
+            # no more than these, so one of them is handed on again.
             del self._accepted_ahead[next(iter(self._accepted_ahead))]
         if refusal is not None:
             raise refusal

@@ -47,7 +47,8 @@ class WorkItem:
     is_task: bool = False  # the model does what the text asks, in a turn of its own
     is_first_party: bool = True  # no words of others stood in the prompt that made it
     name: str = ""  # the person's, for the turn of a task
-    # Since when a closed chat has refused the answers of a task; one that ended so is no task now.
+    # Since when a closed chat has refused the answers of a task. When the task ends because of
+    # that, this stays, and `is_task` does not.
     closed_since: float = 0
 
     @property
