@@ -170,7 +170,8 @@ def setting_to_check(error: ModelError, model: str = "OPENAI_MODEL") -> str:
         case ModelRefused(status=HTTPStatus.NOT_FOUND):
             setting = f"{server}_BASE_URL, {model}"
         case ModelError(code=code, status=status) if code == NO_CREDIT or status in _KEY_REFUSED:
-            setting = f"{server}_API_KEY"
+            # The embedding model may have no key of its own.
+            setting = ", ".join(f"{each}_API_KEY" for each in dict.fromkeys((server, "OPENAI")))
         case ModelError(code=code) if code in _NO_SERVER or isinstance(error, NotAModel):
             setting = f"{server}_BASE_URL"
         case ModelRefused() | AnswerUnreadable():

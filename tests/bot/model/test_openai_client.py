@@ -234,6 +234,9 @@ def test_a_log_line_is_about_the_model_error_behind_an_error() -> None:
     assert reason_of(error)["look_at"] == "OPENAI_BASE_URL, OPENAI_MODEL"
     look_at = "OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"
     assert reason_of(error, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
+    look_at = "OPENAI_EMBEDDING_API_KEY, OPENAI_API_KEY"  # the first may not be set
+    refused = ModelRefused("x", 401)
+    assert reason_of(refused, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
 
 
 BODY = (
