@@ -115,14 +115,19 @@ class Jobs:
         self.store.erased.set()  # the file may have been rewritten before the last steps
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         counts = sum(receipts.values(), Receipt())
-        finished = f"{conversations}|{counts.written}"
-        await self.store.client.call("HSET", self.store.keys.job(job_id), "finished", finished)
+        await self._note(job_id, "finished", f"{conversations}|{counts.written}")
         await lease.release()
         return FinishedJob(job, conversations, counts)
 
     async def mark_reported(self, job_id: str) -> None:
         """Store that the receipt was delivered or cannot be delivered."""
-        await self.store.client.call("HSET", self.store.keys.job(job_id), "reported", 1)
+        await self._note(job_id, "reported", "1")
+
+    async def _note(self, job_id: str, name: str, value: str) -> None:
+        """Set a field of a record, which may have expired meanwhile: so it expires again."""
+        record = self.store.keys.job(job_id)
+        commands = [("HSET", record, name, value), ("EXPIRE", record, _RECORD_S)]
+        await self.store.client.pipeline(commands)
 
     async def _erase_each(
         self, job: Job, lease: NamedLease, before: BeforeErasure | None

@@ -255,6 +255,10 @@ async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memor
     again = Job("job", "forget", ANN, 20, time.time(), b"")
     assert not await memory.jobs.start_job(again)
     assert await memory.jobs.run_job("job") == first  # confirmed again, it reports again
+    record = memory.keys.job("job")
+    await memory.client.call("DEL", record)  # it has expired
+    await memory.jobs.mark_reported("job")
+    assert await memory.client.call("TTL", record) > 0
 
 
 async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory: Memory) -> None:
