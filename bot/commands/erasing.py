@@ -3,6 +3,7 @@
 Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
+import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -70,6 +71,8 @@ class Receipts:
                 await self._chat.edit(chat_id, message_id, part)
             except DECLINED as gone:  # the question, or its group, which became a supergroup
                 to = gone.new_chat_id if isinstance(gone, ChatMigrated) else chat_id
+                async for wait_s in self._chat.waits(to):
+                    await asyncio.sleep(wait_s)
                 with suppress(OutcomeUnknown):  # it may be shown, and must not come twice
                     await self._chat.send(Destination(to, *topic), part)
         except DECLINED as error:

@@ -76,6 +76,8 @@ class BroadcastStatus:
         try:
             await self._chat.edit(about.chat_id, about.status_id, part)
         except DECLINED:
+            async for wait_s in self._chat.waits(about.chat_id):
+                await asyncio.sleep(wait_s)
             try:
                 await self._chat.send(Destination(about.chat_id), part)
             except (*DECLINED, OutcomeUnknown) as error:  # it may have come: not twice

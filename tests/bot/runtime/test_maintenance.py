@@ -113,6 +113,7 @@ async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
     finished = FinishedJob(Job("job", "forget", 7, 10, 1_000.0, about), 1, Receipt())
     await Receipts(memory.jobs, chat, SENTENCES).report(finished)
     assert [(to.chat_id, to.topic_id) for to, _ in chat.sent] == shown_in
+    assert chat.permits == [-100 if isinstance(refusal, ChatMigrated) else -7]
 
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)

@@ -63,7 +63,8 @@ class Page(QuietChat):
         self.waiting = asyncio.Event()
 
     async def waits(self, chat_id: int, max_wait_s: float = 20) -> AsyncIterator[float]:
-        del chat_id, max_wait_s
+        del max_wait_s
+        self.permits.append(chat_id)
         self.waiting.set()
         yield self.wait_s
 
@@ -263,6 +264,7 @@ async def test_the_receipt_comes_in_a_message_of_its_own_or_later(
     await worker(memory, chat).check()
     [(to, part)] = chat.sent
     assert (to.chat_id, part.text) == (ADA, receipt("stopped", sent=2))
+    assert chat.permits[-1] == ADA
     assert not await announcements_of(memory).is_open()
 
 
