@@ -170,9 +170,15 @@ class TurnStore:
         turn.lease.check(await self._store.run("sending", turn.lease.conversation, request))
 
     async def park(self, turn: OpenTurn, pause_ms: int) -> None:
-        """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`."""
+        """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`.
+
+        A parked turn keeps its scope. The pause is half of a scope's life at most, so that a long
+        ban does not outlive the turn.
+        """
         turn.run.is_giving_back = True
-        request = {**turn.lease.named, "pause_ms": pause_ms}
+        ttl_s = self._store.ttl_s
+        pause_ms = min(pause_ms, ttl_s * 1000 // 2)
+        request = {**turn.lease.named, "pause_ms": pause_ms, "ttl_s": ttl_s}
         turn.lease.check(await self._give_back(turn.lease, pause_ms, "park", request))
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
@@ -256,8 +262,9 @@ class TurnStore:
         times differ, because a process that has seen the first one removes it, perhaps late.
         """
         wake_up, again = (self._wake_up(lease.conversation, pause_ms + ms) for ms in (0, 1))
+        index = self._store.indexing(lease.conversation)
         step = self._store.call(script, lease.conversation, request)
-        _, answer, _ = await self._store.client.pipeline([wake_up, step, again])
+        *_, answer, _ = await self._store.client.pipeline([wake_up, index, step, again])
         return bytes(answer)
 
     def _wake_up(self, conversation: Scope, pause_ms: int) -> Command:

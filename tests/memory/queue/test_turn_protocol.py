@@ -228,9 +228,14 @@ async def test_a_refused_step_says_whether_the_question_was_erased(memory: Memor
 async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
     turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"reply")
-    await memory.turns.park(turn, 60_000)
-    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")
     keys = memory.keys.scope(HERE)
+    for key in (keys.meta, keys.turn, keys.mailbox):
+        await memory.client.call("EXPIRE", key, 3_600)  # the turn began nearly a day ago
+    await memory.turns.park(turn, 86_400_000)
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")
+    due = int(await memory.client.call("HGET", keys.turn, "due"))
+    for key in (keys.meta, keys.turn, keys.mailbox):
+        assert await memory.client.call("PEXPIRETIME", key) > due
     await memory.client.call("HSET", keys.turn, "due", 1)
     assert (await take(memory)).outbox == b"reply"
 
