@@ -127,6 +127,7 @@ class Backoff:
 
 POLL_S = 20
 _MAX_UPDATES = 100  # of one poll
+_MAX_STUCK = 100  # full polls with one refused update, after which it is dropped: about a minute
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -169,6 +170,7 @@ class Poller:
     take_over: bool = False
     _offset: int | None = field(default=None, init=False)
     _accepted_ahead: dict[int, None] = field(default_factory=dict, init=False)
+    _stuck: int = field(default=0, init=False)
     # `identify` did; one that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
 
@@ -255,9 +257,22 @@ class Poller:
         self._note(handed)
 
     def _note(self, handed: Mapping[int, asyncio.Task[None] | None]) -> None:
+        failures = {
+            update_id: failure
+            for update_id, done in handed.items()
+            if done and (failure := done.exception())
+        }
+        kinds = [type(failure) for failure in failures.values()]
+        is_stuck = len(handed) == _MAX_UPDATES and kinds == [UpdateRefused]
+        self._stuck = self._stuck + 1 if is_stuck else 0
+        if self._stuck > _MAX_STUCK:
+            # All others were accepted, and no new one comes as long as Telegram keeps this one.
+            [update_id] = failures
+            log.error("update dropped", update=update_id, reason="refused alone in full polls")
+            failures.clear()
         refusal: BaseException | None = None
-        for update_id, done in handed.items():
-            failure = done.exception() if done else None
+        for update_id in handed:
+            failure = failures.get(update_id)
             if failure is None and refusal is None:
                 self._offset = update_id + 1
             elif failure is None:

@@ -179,6 +179,26 @@ async def test_others_hardly_wait_while_one_update_is_refused(
     assert offsets(api)[-3:] == ["110", "7", "8"]
 
 
+async def test_an_update_that_is_refused_alone_in_full_polls_is_dropped(
+    polled: Polled, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If intake stores none of the others, it cannot see that only this one is refused."""
+    monkeypatch.setattr(connection, "_MAX_STUCK", 3)
+    refusals = [UpdateRefused()] * 5
+
+    async def accept(raw: Mapping[str, object], **_: bool) -> None:
+        if raw["update_id"] in (10, 110):
+            raise UpdateRefused
+        if raw["update_id"] == 11 and refusals:
+            raise refusals.pop()
+
+    full = [updates(*range(10, 110))]
+    # Polls with two refused updates do not count, and one that is not full begins the count again.
+    polls = *full * 5, *full * 3, updates(10, 11), *full * 4, *[updates(110)] * 5
+    await polled(*polls, accept=accept)
+    assert offsets(api) == [None] * 13 + ["110"] * 6
+
+
 async def test_an_update_that_cannot_be_read_costs_only_itself(
     polled: Polled, api: ScriptedApi
 ) -> None:
