@@ -150,7 +150,7 @@ class IntakeClosed(NotAccepted):
 
 
 class UpdateRefused(NotAccepted):
-    """Raised when the store or our code fails with an update; those of others may be taken."""
+    """Raised when the store, a call or our code fails with an update; others may be taken."""
 
 
 def lost(error: Exception) -> TelegramError:

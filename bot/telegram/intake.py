@@ -156,7 +156,9 @@ class Intake:
             if isinstance(error, StoreFull | IntakeClosed):
                 raise IntakeClosed from error
             if not isinstance(error, StoreRefused):
-                raise NotAccepted from error
+                # A call that fails in one chat may work in others, so these must not wait.
+                is_alone = isinstance(error, TelegramError) and not _is_message(update)
+                raise (UpdateRefused if is_alone else NotAccepted) from error
             self._refuse(update.update_id, error)
         except Exception as error:  # the outer fence: a mistake of ours holds up no other update
             is_new = update.update_id not in self._refused_since
