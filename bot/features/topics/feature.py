@@ -76,7 +76,8 @@ def _shown(conversation: Scope, facts: ScopeMemory) -> str:
 
 
 def _said(conversation: Scope, *, is_on: bool) -> str:
-    where = "" if conversation.is_private else "group_"
+    in_group = "group_" if conversation.topic_id else "main_"  # a group may have no topics
+    where = "" if conversation.is_private else in_group
     return f"topics.{where}{'on' if is_on else 'off'}"
 
 

@@ -11,6 +11,7 @@ from bot.features.topics.feature import (
     OtherTopics,
     RecallTopics,
     SharedTopic,
+    feature,
     recalls_topics,
     set_recall_topics,
 )
@@ -25,6 +26,7 @@ from memory.scopes.writes import ForgetRecord, Remember
 from memory.search.message_search import SearchFilter
 from memory.store.keys import Scope
 from memory.text.untrusted_text import UNTRUSTED_MARK
+from tests.bot.features.services import services_of
 from tests.memory.conftest import ON_A_SERVER
 from tests.memory.learning.scripted import talk
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, exchange_of
@@ -197,6 +199,15 @@ async def test_topics_of_a_group_recall_those_that_take_part_too(memory: Memory)
     await memory.forgetting.erase_share(boats, 7, NOW, "receipt")
     assert await told(memory, taxes) == ""
     assert await told(memory, secret) == ""
+
+
+async def test_what_a_group_hears_outside_of_its_topics_fits_one_without_topics(
+    memory: Memory,
+) -> None:
+    [switch] = feature(services_of(memory)).switches
+    places = [Scope.of_chat(7), Scope.of_chat(-7), Scope.of_chat(-7, 3)]
+    said = [await switch.change(place, "topics off") for place in places]
+    assert said == ["topics.off", "topics.main_off", "topics.group_off"]
 
 
 async def test_of_many_topics_of_a_group_the_latest_ten_are_searched(memory: Memory) -> None:
