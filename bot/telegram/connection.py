@@ -263,8 +263,8 @@ class Poller:
             if done and (failure := done.exception())
         }
         kinds = [type(failure) for failure in failures.values()]
-        is_stuck = len(handed) == _MAX_UPDATES and kinds == [UpdateRefused]
-        self._stuck = self._stuck + 1 if is_stuck else 0
+        is_full = len(handed) == _MAX_UPDATES
+        self._stuck = self._stuck + 1 if is_full and kinds == [UpdateRefused] else 0
         if self._stuck > _MAX_STUCK:
             # All others were accepted, and no new one comes as long as Telegram keeps this one.
             [update_id] = failures
@@ -278,8 +278,7 @@ class Poller:
             elif failure is None:
                 self._accepted_ahead[update_id] = None
             refusal = refusal or failure
-        is_stuck = len(handed) == _MAX_UPDATES and isinstance(refusal, UpdateRefused)
-        if is_stuck and self._accepted_ahead:
+        if is_full and isinstance(refusal, UpdateRefused) and self._accepted_ahead:
             # Intake drops a refused update once it has stored others a minute later. Telegram sends
             # no more than these, so one of them is handed on again.
             del self._accepted_ahead[next(iter(self._accepted_ahead))]
