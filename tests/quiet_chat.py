@@ -28,7 +28,7 @@ class QuietChat(SendListeners):
         self.names: list[tuple[int, int, str]] = []
         self.admins: set[int] = set()
         self.permit_waits_s: list[float] = []
-        self.permits: list[int] = []  # the chats for which permits were taken
+        self.permits: list[tuple[int, float]] = []  # the chats of permits, and the bound of each
         self.fails: dict[str, TelegramError] = {}
         self.has_sent = asyncio.Event()
 
@@ -42,7 +42,7 @@ class QuietChat(SendListeners):
 
     async def waits(self, chat_id: int, max_wait_s: float = 20) -> AsyncIterator[float]:
         """Yield the waits of the test; without any there is no rate limit."""
-        self.permits.append(chat_id)
+        self.permits.append((chat_id, max_wait_s))
         for wait_s in self.permit_waits_s:
             if wait_s > max_wait_s:
                 raise FloodWait(wait_s)

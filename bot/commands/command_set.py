@@ -72,10 +72,9 @@ class CommandSet:
             hint = next(filter(self._sentences.has, more_keys))
             own = partial(self._translated, language)
             listed = self._sentences.joined(language, map(own, words))
-            values = {"command": command.name, "word": own(near), "words": listed}
             shown = utf16_slice(" ".join(asked.text.split()), 0, _MAX_SHOWN_UNITS)
-            keys = "arguments.unknown", hint
-            return Answer(self._sentences.say(language, *keys, said=shown, **values))
+            values = {"command": command.name, "word": own(near), "words": listed, "said": shown}
+            return Answer(self._sentences.say(language, "arguments.unknown", hint, **values))
 
         return replace(command, handler=answer)
 

@@ -16,7 +16,7 @@ import structlog
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Parts
-from bot.telegram.chat import Chat, Destination
+from bot.telegram.chat import SHORT_WAIT_S, Chat, Destination
 from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, ChatMigrated, OutcomeUnknown, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
@@ -71,7 +71,7 @@ class Receipts:
                 await self._chat.edit(chat_id, message_id, part)
             except DECLINED as gone:  # the question, or its group, which became a supergroup
                 to = gone.new_chat_id if isinstance(gone, ChatMigrated) else chat_id
-                async for wait_s in self._chat.waits(to):
+                async for wait_s in self._chat.waits(to, SHORT_WAIT_S):
                     await asyncio.sleep(wait_s)
                 with suppress(OutcomeUnknown):  # it may be shown, and must not come twice
                     await self._chat.send(Destination(to, *topic), part)

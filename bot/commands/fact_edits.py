@@ -19,7 +19,7 @@ from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, Parts
-from bot.telegram.chat import Chat, Destination
+from bot.telegram.chat import SHORT_WAIT_S, Chat, Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
@@ -52,7 +52,6 @@ _OUTCOMES: Mapping[str, str] = {
 } | {"edit_off_record": "off.no_memory"}
 
 YES, NO, REWORD = "yes", "no", "reword"  # verbs of the buttons; the last one asks for other words
-_MAX_WAIT_S = 2.0  # for a permit: other people's updates wait for a press
 _MAX_DOMAIN_CHARS = 2_000  # more than `MAX_DOMAIN_BYTES`: a person sees all that they agree to
 
 _LABELS: Mapping[type[ToolWrite], tuple[str, str]] = {
@@ -122,7 +121,7 @@ class FactEdits:
     ) -> None:
         """Ask with the sentence `key`, which gets the `text` so far; `take` hears the reply."""
         [part] = self._sentences.say(pressed.sender.language, key, text=text)
-        async for wait_s in self._chat.waits(pressed.chat_id, _MAX_WAIT_S):
+        async for wait_s in self._chat.waits(pressed.chat_id, SHORT_WAIT_S):
             await asyncio.sleep(wait_s)
         # A full Redis refuses before anything is sent; else each repeat of the press would send.
         await self._questions.ask(conversation, "edit", pressed.sender.id, about, f"{_NONCE}new")

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from bot.reply.parts import Part
 
+SHORT_WAIT_S = 2.0  # for a permit, if others wait for the caller
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:

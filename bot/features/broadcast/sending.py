@@ -23,7 +23,7 @@ from bot.features.broadcast.announcements import (
 )
 from bot.reply.parts import Button, Part
 from bot.telegram.admission import Admission
-from bot.telegram.chat import Chat, Destination
+from bot.telegram.chat import SHORT_WAIT_S, Chat, Destination
 from bot.telegram.errors import (
     DECLINED,
     Blocked,
@@ -76,7 +76,7 @@ class BroadcastStatus:
         try:
             await self._chat.edit(about.chat_id, about.status_id, part)
         except DECLINED:
-            async for wait_s in self._chat.waits(about.chat_id):
+            async for wait_s in self._chat.waits(about.chat_id, SHORT_WAIT_S):
                 await asyncio.sleep(wait_s)
             try:
                 await self._chat.send(Destination(about.chat_id), part)

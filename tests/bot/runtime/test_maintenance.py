@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from bot.commands.erasing import Receipts
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance, repeat, watch_clock
+from bot.telegram.chat import SHORT_WAIT_S
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -113,7 +114,7 @@ async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
     finished = FinishedJob(Job("job", "forget", 7, 10, 1_000.0, about), 1, Receipt())
     await Receipts(memory.jobs, chat, SENTENCES).report(finished)
     assert [(to.chat_id, to.topic_id) for to, _ in chat.sent] == shown_in
-    assert chat.permits == [-100 if isinstance(refusal, ChatMigrated) else -7]
+    assert chat.permits == [(-100 if isinstance(refusal, ChatMigrated) else -7, SHORT_WAIT_S)]
 
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)

@@ -13,7 +13,7 @@ from bot.features.broadcast.sending import Announcing, HalfRate
 from bot.reply.parts import Part
 from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.chat import Destination
+from bot.telegram.chat import SHORT_WAIT_S, Destination
 from bot.telegram.errors import (
     Blocked,
     FloodWait,
@@ -63,8 +63,7 @@ class Page(QuietChat):
         self.waiting = asyncio.Event()
 
     async def waits(self, chat_id: int, max_wait_s: float = 20) -> AsyncIterator[float]:
-        del max_wait_s
-        self.permits.append(chat_id)
+        self.permits.append((chat_id, max_wait_s))
         self.waiting.set()
         yield self.wait_s
 
@@ -264,7 +263,7 @@ async def test_the_receipt_comes_in_a_message_of_its_own_or_later(
     await worker(memory, chat).check()
     [(to, part)] = chat.sent
     assert (to.chat_id, part.text) == (ADA, receipt("stopped", sent=2))
-    assert chat.permits[-1] == ADA
+    assert chat.permits[-1] == (ADA, SHORT_WAIT_S)  # else its lease could end
     assert not await announcements_of(memory).is_open()
 
 
