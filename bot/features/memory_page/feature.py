@@ -89,10 +89,10 @@ class MemoryList:
         return await self.paged.press(pressed, conversation, rest)
 
     async def content(self, language: str, conversation: Scope, _: int) -> ListContent:
-        """Return what is remembered; if that is nothing with a word, name a setting near to it."""
+        """Return what is remembered; name a setting if a word finds nothing or lacks a letter."""
         found, word = await self.entries.content(language, conversation), self.entries.word
-        if word and not found.entries:
-            near = nearest(word.lower(), self.settings.words)
+        near = nearest(word.lower(), self.settings.words)
+        if word and (not found.entries or len(word) < len(near)):  # "of" is in many entries
             key = "arguments.did_you_mean" if near else "memory.not_found"
             values = {"command": "memory", "word": near, "said": word}
             return replace(found, above=[self.entries.sentences.text(language, key, **values)])

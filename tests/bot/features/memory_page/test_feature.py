@@ -152,8 +152,8 @@ async def test_a_word_is_searched_for_and_a_near_setting_named(
     commands: CommandSet, memory: Memory
 ) -> None:
     boat = f"sails the Boat. “=:.{'💛' * 12}”"
-    await learn(memory, *map(fact, (*[boat] * 17, "likes quilts")))
-    assert "• 1 likes quilts (20 March 2026, #18)" in await said(commands, "memory")
+    await learn(memory, *map(fact, (*[boat] * 17, "is fond of quilts")))
+    assert "• 1 is fond of quilts (20 March 2026, #18)" in await said(commands, "memory")
     page = await shown(commands, said=boat.removeprefix("sails the ").upper())
     for number, lines in enumerate((8, 8, 1), 1):
         assert page.text.startswith("Found (17).")
