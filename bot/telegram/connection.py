@@ -10,7 +10,7 @@ nothing is lost, only delivered again.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -41,6 +41,7 @@ Pause = Callable[[float], Awaitable[object]]
 _FIRST_S = 0.5
 _REFUSED_S, _LONGEST_S = 1.0, 30.0
 _Answer = TypeVar("_Answer")
+_Handed = dict[int, asyncio.Task[None] | None]  # by update id; None: it was accepted before
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +128,7 @@ class Backoff:
 
 POLL_S = 20
 _MAX_UPDATES = 100  # of one poll
-_MAX_STUCK = 100  # full polls with one refused update, after which it is dropped: about a minute
+_MAX_STUCK = 100  # full polls, about a minute, after which what is refused alone is dropped
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -160,7 +161,6 @@ class Poller:
     """Long-polls until cancelled and begins to hand on each update, in Telegram's order.
 
     If the process dies, another one can poll when its lease has ended.
-    While intake is closed to messages, commands and button presses of a poll are still handed on.
     """
 
     client: TelegramClient
@@ -235,7 +235,7 @@ class Poller:
         accepted behind it come again with the next poll, and are skipped then. Raise the first
         failure.
         """
-        handed: dict[int, asyncio.Task[None] | None] = {}
+        handed: _Handed = {}
         is_closed = False
         try:
             for update in updates:
@@ -254,34 +254,35 @@ class Poller:
             await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
         finally:
             await end_tasks(filter(None, handed.values()))
-        self._note(handed)
+        self._note(handed, {each["update_id"] for each in updates if "message" in each})
 
-    def _note(self, handed: Mapping[int, asyncio.Task[None] | None]) -> None:
+    def _note(self, handed: _Handed, messages: Container[object]) -> None:
         failures = {
             update_id: failure
             for update_id, done in handed.items()
             if done and (failure := done.exception())
         }
-        kinds = [type(failure) for failure in failures.values()]
         is_full = len(handed) == _MAX_UPDATES
-        self._stuck = self._stuck + 1 if is_full and kinds == [UpdateRefused] else 0
+        are_alone = {type(each) for each in failures.values()} == {UpdateRefused}
+        # Calls may fail for several presses of one chat. Several failures of ours may concern all.
+        ours = [each for each in failures.values() if not isinstance(each.__cause__, TelegramError)]
+        self._stuck = self._stuck + 1 if is_full and are_alone and len(ours) <= 1 else 0
         if self._stuck > _MAX_STUCK:
-            # All others were accepted, and no new one comes as long as Telegram keeps this one.
-            [update_id] = failures
-            log.error("update dropped", update=update_id, reason="refused alone in full polls")
+            log.error("updates dropped", updates=[*failures], reason="refused in full polls")
             failures.clear()
         refusal: BaseException | None = None
         for update_id in handed:
             failure = failures.get(update_id)
             if failure is None and refusal is None:
-                self._offset = update_id + 1
+                self._offset, self._stuck = update_id + 1, 0  # the next poll may bring others
             elif failure is None:
                 self._accepted_ahead[update_id] = None
             refusal = refusal or failure
-        if is_full and isinstance(refusal, UpdateRefused) and self._accepted_ahead:
+        if is_full and isinstance(refusal, UpdateRefused):
             # Intake drops a refused update once it has stored others a minute later. Telegram sends
-            # no more than these, so one of them is handed on again.
-            del self._accepted_ahead[next(iter(self._accepted_ahead))]
+            # no more than these, so a message of them is handed on again. A press would act again.
+            again = (each for each in self._accepted_ahead if each in messages)
+            self._accepted_ahead.pop(next(again, 0), None)
         if refusal is not None:
             raise refusal
         self._accepted_ahead.clear()
