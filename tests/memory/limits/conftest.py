@@ -61,8 +61,8 @@ async def fill(memory: Memory, share: float) -> None:
 async def fill_up(memory: Memory) -> None:
     """Use a little more than the limit, so that nothing can be written."""
     await fill(memory, 0.95)
-    # The buffers of what was sent count, too. The server frees them within a second or two.
-    while int((await memory.client.info("memory"))["mem_clients_normal"]) > _TOO_MUCH_BYTES:
+    # The buffers of what we sent count, too. The server frees them within a second or two.
+    while int((await memory.client.call("CLIENT INFO"))["tot-mem"]) > _TOO_MUCH_BYTES:
         pass
     used = (await memory.capacity.fill_level()).used
     await memory.client.call("CONFIG SET", "maxmemory", used - _TOO_MUCH_BYTES)
