@@ -74,10 +74,6 @@ def words(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def _prices(text: str) -> list[list[str]]:
-    return [_price(*each.split()) for each in text.split(";") if each.strip()]
-
-
 def _price(*words: str) -> list[str]:
     """Return the fields of a price; any that does not fit is refused by its number of fields."""
     if len(words) == 2 and "/" in words[1]:
@@ -222,7 +218,7 @@ FeaturePaths: TypeAlias = Annotated[
 Prices: TypeAlias = Annotated[
     tuple[Price, ...],
     NoDecode,
-    on_text(_prices),
+    on_text(lambda text: [_price(*each.split()) for each in text.split(";") if each.strip()]),
     AfterValidator(_valid_prices),
     Allowed(
         "`model input cached output` for a million tokens each, or `model amount/unit` with the "

@@ -20,7 +20,7 @@ from memory.scopes.fact_lists import place_of
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import Scopes
+from memory.scopes.scopes import Decide, Scopes
 from memory.scopes.sources import Wording
 from memory.search.words import content_terms, languages_of, words_of
 from memory.store.keys import Scope
@@ -29,6 +29,7 @@ from memory.work.items import WorkItems
 
 _EXCHANGE = 2  # messages of an exchange
 _ELSEWHERE = 2**48  # where reasons from another topic begin: above every sequence
+_AT_ONCE = 8  # topics that are read and changed together
 _MAX_WORDINGS = 10  # former ones that a fact keeps; older ones go
 
 
@@ -213,12 +214,17 @@ class Correcting:
         if facts and gone.place in gone.read_until:
             here = await gone.hiding(store, facts)
         others = [scope for scope in gone.read_until if scope != gone.place]
-        await gather(*(self.scopes.update(each, partial(gone.hiding, store)) for each in others))
+        await self._update_each(others, partial(gone.hiding, store))
         for each in others:
             gone.found.pop(each)
         for conversation, seqs in (await self._resting_on(*gone.chain)).items():
             await WorkItems(store).drop_unasked(conversation, seqs)
         return here
+
+    async def _update_each(self, scopes: Sequence[Scope], decide: Decide) -> None:
+        """Update a few scopes at once: calls for other people would wait behind those for all."""
+        for at in range(0, len(scopes), _AT_ONCE):
+            await gather(*(self.scopes.update(each, decide) for each in scopes[at : at + _AT_ONCE]))
 
     async def _resting_on(self, *facts: Fact | Wording) -> dict[Scope, list[int]]:
         """Return by conversation the sequences of the messages that facts rest on.
@@ -273,8 +279,7 @@ class Correcting:
             await self.scopes.update(conversation, partial(decide, {*seqs, *exchanges, *elsewhere}))
         if exchanges and not hidden:
             reasons = [_elsewhere(conversation, seq) for seq in seqs]
-            for topic in await self._topics(conversation):
-                await self.scopes.update(topic, partial(decide, reasons))
+            await self._update_each(await self._topics(conversation), partial(decide, reasons))
         return bool(exchanges)
 
 

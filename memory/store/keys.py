@@ -31,8 +31,7 @@ class ScopeKeys(NamedTuple):
     albums: str = "albums"
 
 
-KEY_SUFFIXES = ScopeKeys()
-"""How these keys end; scripts name them by that."""
+KEY_SUFFIXES = ScopeKeys()  # how these keys end; scripts name them by that
 
 SHARDS = 16  # the number of sorted sets into which each index is split
 TAG_FIELD = "c"  # the field of a wake-up that names the conversation

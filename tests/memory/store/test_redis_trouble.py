@@ -105,7 +105,6 @@ async def test_a_refused_write_that_was_to_be_replicated_does_not_show_what_was_
 
 
 async def test_a_slot_without_a_node_is_unavailable(cluster_store: RedisClient) -> None:
-    """As while a Cluster is being set up."""
     sdk = cluster_store._redis
     assert isinstance(sdk, RedisCluster)
     sdk.nodes_manager.slots_cache.clear()

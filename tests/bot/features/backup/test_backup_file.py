@@ -268,7 +268,6 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
 def test_records_of_another_form_are_refused_before_anything_is_restored(
     tmp_path: Path, records: list[Any], why: str
 ) -> None:
-    """Before, an edited file ended the restore in its middle, with an error of our own code."""
     assert check(tmp_path, a_scope(rows=[[1, ROW], [3, ROW]])) == 1
     with pytest.raises(BackupRefused, match=why):
         check(tmp_path, records)

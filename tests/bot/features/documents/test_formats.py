@@ -84,7 +84,6 @@ async def test_text_is_read_in_every_unicode_encoding(encoding: str) -> None:
     ],
 )
 async def test_text_that_windows_saved_for_some_countries_is_read(text: str, encoding: str) -> None:
-    """Excel still does so."""
     assert await read(text.encode(encoding), "text") == [Section(text)]
 
 
@@ -125,7 +124,6 @@ async def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
 
 
 async def test_the_sections_of_a_file_are_made_beside_the_event_loop() -> None:
-    """Those of 31,000 headings take 0.1 s."""
     most, _ = await stretch(read(b"<h1>a</h1>" * 4_000, "html", Limits()))
     assert most < 2_000
 

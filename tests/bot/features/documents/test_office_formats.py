@@ -245,7 +245,6 @@ async def test_very_many_formulas_do_not_make_a_sheet_too_long() -> None:
 
 
 async def test_a_spreadsheet_may_lack_its_styles_and_its_links() -> None:
-    """Not every program writes them."""
     with zipfile.ZipFile(io.BytesIO(sheets())) as whole:
         parts = {name: whole.read(name) for name in whole.namelist()}
     del parts["xl/styles.xml"], parts["_rels/.rels"]

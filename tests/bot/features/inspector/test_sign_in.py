@@ -119,7 +119,6 @@ async def test_a_form_of_another_site_is_refused_even_with_the_token(origin: str
 
 
 async def test_after_ten_wrong_tokens_a_caller_waits_five_minutes() -> None:
-    """The log has a line for each of the ten."""
     door = Door()
     with capture_logs() as logged:
         assert {await door.get("guess") for _ in range(10)} == {401}

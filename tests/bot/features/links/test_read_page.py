@@ -237,7 +237,6 @@ async def test_a_list_of_addresses_is_no_code(context: AgentContext) -> None:
 
 
 async def test_one_page_of_each_site_that_a_search_found_is_read(context: AgentContext) -> None:
-    """However its host is written."""
     evil = ["evil.test", "b.evil.test", "EVIL.test.", "c。evil。test", "evil.test:81"]
     hosts = [*evil, "other.test"]
     urls = [f"http://{host}/{number}" for number, host in enumerate(hosts)]
