@@ -70,7 +70,7 @@ def _makes_constants(function: ast.FunctionDef) -> bool:
 
 
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Return all patterns for text by module and name, each once."""
+    """Return all patterns by module and name, each once; those for bytes as for text."""
     found: dict[re.Pattern[str], str] = {}
     for path in modules():
         if not _MAKES.search(path.read_text("utf-8")):
@@ -86,6 +86,8 @@ def _within(value: object) -> Iterator[re.Pattern[str]]:
     match value:
         case re.Pattern(pattern=str()):
             yield value
+        case re.Pattern(pattern=bytes(source)):
+            yield re.compile(source.decode("latin-1"), value.flags)
         case functools._lru_cache_wrapper() if not inspect.signature(value).parameters:
             yield from _within(value())
         case dict():

@@ -19,7 +19,8 @@ def test_no_pattern_is_slow_on_a_long_run() -> None:
         for repeated in dict.fromkeys(runs(pattern))
         if (growth := slow(pattern, repeated))
     }
-    assert found == {}
+    formula = patterns()["bot.features.documents.xlsx_text._FORMULA[0]"]
+    assert (found, slow(formula, '<c r="A1" ')) == ({}, 0)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ _PERCENT = re.compile(r"(?<!\\)%$")  # "\%" is only shown
 _MERGED = re.compile(rb"""mergeCell ref=["']([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})["']""")
 # Without a result, as programs write it that do not calculate; a result may be an empty text.
 _FORMULA = re.compile(
-    rb"""<c r=["']([A-Z]{1,3}\d{1,7})["'](?![^>]* t=.str)[^>]*><f[^>]*>([^<]{1,400})</f>"""
+    rb"""<c r=["']([A-Z]{1,3}\d{1,7})["'](?![^<>]* t=.str)[^<>]*><f[^<>]*>([^<]{1,400})</f>"""
     rb"""(?:<v ?/>|<v></v>)?</c>"""
 )
 _LABEL_CHARS = 40  # of a cell that is repeated in each of its rows

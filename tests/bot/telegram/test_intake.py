@@ -160,7 +160,6 @@ async def test_pictures_of_our_album_belong_to_it(store: RedisClient, mentions_a
 async def test_pictures_of_a_process_that_stops_find_a_mention_that_another_one_takes(
     store: RedisClient,
 ) -> None:
-    """So do those of a process that goes on."""
     intake = intake_on(store)
     await intake.accept(album_photo(1))
     stopping = asyncio.create_task(intake.stop())

@@ -30,7 +30,6 @@ async def test_a_real_export_of_50_mb_is_imported() -> None:
 
 @pytest.mark.parametrize("blanks", [1, 2**20 - 5, 2**20 + 3])
 async def test_a_talk_may_stand_anywhere_in_its_file(blanks: int) -> None:
-    """A file is read in pieces of a megabyte."""
     before, after = chatgpt(("Boats", "Where?", "In Oulu."), ("Späť", "When?", "In May."))
     parts = [json.dumps(each, ensure_ascii=False).encode() for each in (before, after)]
     content = b"[" + parts[0] + b" " * blanks + b"," + parts[1] + b"]"

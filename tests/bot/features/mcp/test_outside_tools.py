@@ -446,7 +446,6 @@ async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPa
 
 
 async def test_an_answer_in_pieces_of_one_byte_is_read() -> None:
-    """Each of them is counted as a value, too."""
     results = GREETING | {"tools/call": {"content": [{"type": "text", "text": "ein Stück " * 50}]}}
     async with outside_of(answers(results, in_bytes=True)) as outside:
         assert await outside.call("price", {}) == "ein Stück " * 50
