@@ -91,7 +91,7 @@ class Backoff:
             log.warning("telegram call failed", step=self._step, error=kind, description=text)
             self._logged = kind
         longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))
-        if isinstance(error, UpdateRefused):  # those of others must not wait
+        if isinstance(error, UpdateRefused):  # other people must not wait
             longest_s = _REFUSED_S
         else:
             self._failures += 1
@@ -128,7 +128,7 @@ class Backoff:
 
 POLL_S = 20
 _MAX_UPDATES = 100  # of one poll
-_MAX_STUCK = 100  # full polls, about a minute, after which what is refused alone is dropped
+_MAX_STUCK = 100  # full polls (about a minute), after which updates refused alone are dropped
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -171,7 +171,7 @@ class Poller:
     _offset: int | None = field(default=None, init=False)
     _accepted_ahead: dict[int, None] = field(default_factory=dict, init=False)
     _stuck: int = field(default=0, init=False)
-    # `identify` did; one that is set later raises `Conflict`.
+    # `identify` has checked; a webhook that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
 
     async def run(self) -> None:
@@ -264,9 +264,9 @@ class Poller:
         }
         is_full = len(handed) == _MAX_UPDATES
         are_alone = {type(each) for each in failures.values()} == {UpdateRefused}
-        # Calls may fail for several presses of one chat. Several failures of ours may concern all.
-        ours = [each for each in failures.values() if not isinstance(each.__cause__, TelegramError)]
-        self._stuck = self._stuck + 1 if is_full and are_alone and len(ours) <= 1 else 0
+        # Calls may fail for several presses in one chat. Several of the rest may concern everybody.
+        rest = [each for each in failures.values() if not isinstance(each.__cause__, TelegramError)]
+        self._stuck = self._stuck + 1 if is_full and are_alone and len(rest) <= 1 else 0
         if self._stuck > _MAX_STUCK:
             log.error("updates dropped", updates=[*failures], reason="refused in full polls")
             failures.clear()
@@ -279,8 +279,8 @@ class Poller:
                 self._accepted_ahead[update_id] = None
             refusal = refusal or failure
         if is_full and isinstance(refusal, UpdateRefused):
-            # Intake drops a refused update once it has stored others a minute later. Telegram sends
-            # no more than these, so a message of them is handed on again. A press would act again.
+            # Intake drops a refused update when it stores another one a minute later. A full poll
+            # brings no new one, so a message is handed on again, but no press: it would act twice.
             again = (each for each in self._accepted_ahead if each in messages)
             self._accepted_ahead.pop(next(again, 0), None)
         if refusal is not None:

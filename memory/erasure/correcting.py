@@ -206,9 +206,9 @@ class Correcting:
         """Hide the messages with a fact's words in every conversation except the fact's own.
 
         Return the revision that does the same there.
-        Call it with the `facts` before the fact goes, so that a crash leaves the fact to try again,
-        and once more after it, for answers that were committed in between. Later answers cannot
-        have the fact, because open turns begin again.
+        Call it with the `facts` before the fact goes, so that a repeat after a crash still finds
+        the fact, and once more after it, for answers that were committed in between. Later answers
+        cannot have the fact, because open turns begin again.
         """
         here, store = Revision(), self.scopes.store
         if facts and gone.place in gone.read_until:
@@ -222,7 +222,7 @@ class Correcting:
         return here
 
     async def _update_each(self, scopes: Sequence[Scope], decide: Decide) -> None:
-        """Update a few scopes at once: calls for other people would wait behind those for all."""
+        """Update a few scopes at a time, so that calls for other people wait behind few."""
         for at in range(0, len(scopes), _AT_ONCE):
             await gather(*(self.scopes.update(each, decide) for each in scopes[at : at + _AT_ONCE]))
 
