@@ -68,13 +68,11 @@ class Postings:
         long = tuple(each for each in forms if len(each) >= _MIN_LETTERS and each.isalpha())
         if not long:
             return []
-        ends = {
-            end
-            for form in long
-            for letters in range(_MIN_LETTERS, len(form))
-            for end in (form[:letters], form[-letters:])
-        }
-        longer = (each for each in self.numbers if each.startswith(long) or each.endswith(long))
+        cuts = [(form, letters) for form in long for letters in range(_MIN_LETTERS, len(form))]
+        ends = {end for form, letters in cuts for end in (form[:letters], form[-letters:])}
+        # `in` first, because it takes a tenth of the time.
+        holding = dict.fromkeys(each for form in long for each in self.numbers if form in each)
+        longer = [each for each in holding if each.startswith(long) or each.endswith(long)]
         if parts := [*sorted(end for end in ends if end in self.numbers), *longer]:
             return parts[:_MAX_SIMILAR]
         near = {slip for form in long for slip in slips_of(form) if slip in self.numbers}

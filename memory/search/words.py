@@ -302,18 +302,17 @@ def _letters_of(script: str) -> frozenset[str]:
     return frozenset(filter(str.isalpha, "".join(chain.from_iterable(words))))
 
 
-def slips_of(word: str) -> Iterator[str]:
-    """Yield the word, and what it may be with a typo ("recieve") or in another spelling ("color").
+def slips_of(word: str) -> list[str]:
+    """Return the word, and what it may be with a typo ("recieve") or in another spelling ("color").
 
     A letter (of `_letters_of`) is added or left out, or two neighbors change places. The first two
     letters stay, and no letter becomes another one: Marina is not Marisa.
     """
     letters = _letters_of(script_of(word))
-    for at in range(2, len(word) + 1):
-        before, after = word[:at], word[at:]
-        yield before + after[1:]
-        yield before + after[1::-1] + after[2:]
-        yield from (before + each + after for each in letters)
+    cuts = [(word[:at], word[at:]) for at in range(2, len(word) + 1)]
+    left_out = [before + after[1:] for before, after in cuts]
+    swapped = [before + after[1::-1] + after[2:] for before, after in cuts]
+    return left_out + swapped + [f"{a}{each}{b}" for a, b in cuts for each in letters]
 
 
 def content_terms(text: str, languages: dict[str, str]) -> set[str]:
