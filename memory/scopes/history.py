@@ -177,8 +177,8 @@ class ChatHistory:
         and, if it asks for a list and there are no vectors, at most `k` statements of rare words.
         """
         stream = self._stream  # another search of this turn may replace it meanwhile
-        if not stream.messages:
-            return []
+        if all(message.seq in exclude for message in stream.messages):
+            return []  # in a young conversation the window shows all
         await load_index()
         query, scopes = None, self._histories.scopes
         if stream.is_embedded:  # otherwise a message without a vector would look unrelated

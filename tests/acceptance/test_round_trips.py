@@ -20,16 +20,14 @@ TURN = [
 async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_acknowledgement(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    """The reply does not wait for the third, `HSET`. Only the last turn is typical."""
+    """The reply does not wait for the third, `HSET`. Only the last turn searches, as most do."""
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
         anna, chat = rig.anna()
         keys = rig.keys
         valkey_server.ask(f"HSET {keys.access('admitted')} {anna.id} 1|link|1009")
         valkey_server.ask(f"INCR {keys.access('version')}")
-        await rig.start(
-            user_turns_per_minute=0, sends_per_second=0, access="ask", admin_user_ids=1009
-        )
+        await rig.start(access="ask", admin_user_ids=1009, window_messages=2)
         for text in ("Hello", "My boat is called Nessie."):
             begun = len(tap.passed)
             await rig.ask(anna, chat, text)

@@ -245,13 +245,15 @@ async def test_what_the_window_shows_needs_not_be_found(memory: Memory) -> None:
     assert [result.seq for result in found] == [1]
 
 
-@pytest.mark.parametrize(("text", "k"), [("", 8), (" \n", 8), ("boat", 0)])
-async def test_nothing_asked_is_nothing_found_and_costs_no_embedding(
-    memory: Memory, embedder: WordsEmbedder, text: str, k: int
+@pytest.mark.parametrize(
+    ("text", "k", "shown"), [(" \n", 8, ()), ("boat", 0, ()), ("boat", 8, (1, 2))]
+)
+async def test_nothing_asked_and_nothing_left_to_find_cost_no_embedding(
+    memory: Memory, embedder: WordsEmbedder, text: str, k: int, shown: Sequence[int]
 ) -> None:
     history = await remembering(memory, (BOAT, "Nice"))
     embedded = len(embedder.calls)
-    assert await history.search(text, k) == []
+    assert await history.search(text, k, exclude=shown) == []
     assert len(embedder.calls) == embedded
 
 
