@@ -22,6 +22,7 @@ a million of them holds the event loop for a quarter of a second."""
 _MAX_HEAD_BYTES, _HEAD_PIECE_BYTES = 32 * 1024, 4 * 1024
 """How long all that comes before a body may be, and how much of it httpx2 may read at once. It
 parses that in one step of the event loop, however many headers or early answers (103) there are."""
+_MAX_JOINED_BYTES = 2**18  # a longer body is not copied behind its head
 _MAX_REPAIRED_BYTES = 2**20  # of JSON with half an emoji; longer JSON is base64 or numbers
 
 
@@ -117,11 +118,15 @@ class _Connection:
         self._library, itself = type(stream), proxy(stream)
         stream.read, stream.write = partial(self._read, itself), partial(self._write, itself)
         stream.connection = self
-        self.head_bytes_left: float = _MAX_HEAD_BYTES
+        self._head, self.head_bytes_left = b"", inf
 
-    async def _write(self, stream: Any, *sent: Any, **options: Any) -> None:
-        self.head_bytes_left = _MAX_HEAD_BYTES  # the answer begins with a head
-        await self._library.write(stream, *sent, **options)
+    async def _write(self, stream: Any, sent: bytes, **options: Any) -> None:
+        if self.head_bytes_left == inf and sent.endswith(b"\r\n\r\n"):  # sent with what follows
+            self._head, self.head_bytes_left = sent, _MAX_HEAD_BYTES
+            return
+        head, self._head = self._head, b""
+        for piece in [head + sent] if len(sent) <= _MAX_JOINED_BYTES else [head, sent]:
+            await self._library.write(stream, piece, **options)
 
     async def _read(self, stream: Any, max_bytes: int, **options: Any) -> bytes:
         max_bytes = _HEAD_PIECE_BYTES if self.head_bytes_left < inf else max_bytes
