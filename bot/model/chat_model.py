@@ -245,7 +245,7 @@ async def read_answer(response: httpx2.Response, events: EventReader, answer: Ac
 
 async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
     observe = live_observer.get()
-    async with aclosing(response.aiter_bytes()) as body:
+    async with aclosing(response.aiter_raw()) as body:
         async for piece in body:
             for event in events.feed(piece):
                 if has_too_many_values(event):

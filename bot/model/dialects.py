@@ -111,9 +111,9 @@ class ChunkAccumulator(Accumulator):
             if index != self._index:
                 continue
             delta = object_of(choice.get("delta"))
-            content = delta.get("content")  # Mistral's reasoning models send a list of parts
-            parts = list_of(content) if isinstance(content, list) else [{"text": content}]
-            self._add_text("".join(text_of(object_of(part).get("text")) for part in parts))
+            if isinstance(content := delta.get("content"), list):  # Mistral's reasoning models
+                content = "".join(text_of(object_of(part).get("text")) for part in list_of(content))
+            self._add_text(text_of(content))
             for call in map(object_of, list_of(delta.get("tool_calls"))):
                 self._add_call(call)
             if self.is_over:

@@ -142,13 +142,9 @@ class ModelClient:
             # A stream is sent in pieces. TLS would encrypt 20 MB of bytes in one step of the loop.
             sent = {"body": post.body, "files": {"file": (name, BytesIO(content), type_)}}
         try:
+            url = f"{self.base_url.rstrip('/')}{post.path}"  # the SDK takes longer to join them
             stream = await self._client.post(
-                post.path,
-                cast_to=object,
-                **sent,
-                options=options,
-                stream=True,
-                stream_cls=unread,
+                url, cast_to=object, **sent, options=options, stream=True, stream_cls=unread
             )
         except (openai.OpenAIError, *UNREADABLE) as error:
             raise translate(error) from error
