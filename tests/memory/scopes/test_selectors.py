@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from memory.message import Message, Role
 from memory.scopes.selectors import (
     BlockWindowMessageSelector,
-    MessageSelector,
     MessageWindowMessageSelector,
     NoMessages,
     TokenWindowMessageSelector,
@@ -61,19 +60,6 @@ histories = st.lists(
 ).map(conversation)
 
 
-@pytest.mark.parametrize(
-    "selector",
-    [
-        NoMessages(),
-        MessageWindowMessageSelector(4),
-        TokenWindowMessageSelector(100),
-        BlockWindowMessageSelector.in_quarters(4, 100),
-    ],
-)
-def test_an_empty_history_is_an_empty_window(selector: MessageSelector) -> None:
-    assert selector.select([]) == ()
-
-
 @given(history=histories)
 def test_no_messages_shows_none(history: list[Message]) -> None:
     assert NoMessages().select(history) == ()
@@ -97,10 +83,6 @@ def test_the_token_window_is_the_longest_end_of_whole_exchanges(
 def test_nothing_older_slips_in_behind_an_exchange_that_does_not_fit() -> None:
     history = conversation([(2, 1, 0), (2, 1, 0), (2, 500, 0), (2, 1, 0)])
     assert seqs(TokenWindowMessageSelector(100).select(history)) == [7, 8]
-
-
-def test_the_first_message_of_a_history_is_shown_when_it_fits() -> None:
-    assert seqs(TokenWindowMessageSelector(PLENTY).select(regular(3))) == [1, 2, 3, 4, 5, 6]
 
 
 @given(

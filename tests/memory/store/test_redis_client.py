@@ -42,15 +42,6 @@ async def test_values_are_bytes_in_their_shapes_and_info_is_text(either: RedisCl
     assert memory["used_memory"].isdecimal()
 
 
-async def test_a_stream_is_a_list_of_entries_or_none(either: RedisClient) -> None:
-    await either.call("XGROUP CREATE", "stream", "workers", 0, "MKSTREAM")
-    entry = await either.call("XADD", "stream", "*", "c", "1:0")
-    limits = ("COUNT", 5, "BLOCK", 50)
-    read = ("XREADGROUP", "GROUP", "workers", "me", *limits, "STREAMS", "stream", ">")
-    assert await either.call(*read) == [[b"stream", [(entry, {b"c": b"1:0"})]]]
-    assert not await either.call(*read)
-
-
 async def test_pages_of_a_stream_grow(store: RedisClient) -> None:
     await store.pipeline([("XADD", "stream", f"{id_}-0", "c", id_) for id_ in range(1, 2_001)])
     before = store.round_trips
@@ -73,16 +64,6 @@ async def test_a_pipeline_keeps_its_order(either: RedisClient) -> None:
     assert replies == [True, [b"a"], b"1", [b"a", b"b"]]
 
 
-async def test_a_pipeline_counts_as_one_round_trip(store: RedisClient) -> None:
-    append = Script(store, APPEND)
-    before = store.round_trips
-    await store.call("GET", "k")
-    await store.pipeline([("GET", "k"), append.command(["list"], ["a"]), ("GET", "k")])
-    await append(["list"], ["b"])
-    await store.pipeline([])
-    assert store.round_trips - before == 3
-
-
 async def test_commands_after_an_error_in_a_pipeline_have_run(store: RedisClient) -> None:
     with pytest.raises(StoreRefused, match="WRONGTYPE"):
         await store.pipeline([("SET", "k", "v"), ("LPUSH", "k", "x"), ("SET", "other", "v")])
@@ -97,16 +78,6 @@ async def test_a_write_that_did_not_take_place_is_not_replicated(either: RedisCl
     ]
     assert waited == [True, False, False]
     assert await either.call("ZSCORE", "z", "there") == 3
-
-
-async def test_a_cluster_pipeline_may_touch_all_slots(cluster_store: RedisClient) -> None:
-    commands = [("SET", key, key) for key in ("a", "b", "c")]
-    assert await cluster_store.pipeline(commands) == [True, True, True]
-
-
-async def test_a_cluster_script_stays_in_one_slot(cluster_store: RedisClient) -> None:
-    with pytest.raises(StoreRefused):
-        await Script(cluster_store, "return 1")(["{a}k", "{b}k"])
 
 
 async def test_known_scripts_go_by_digest(store: RedisClient, valkey_server: ValkeyServer) -> None:
