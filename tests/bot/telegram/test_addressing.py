@@ -155,11 +155,3 @@ def test_a_mark_beside_our_name_does_not_address_us(before: str, after: str, shi
     offset = utf16(before) + 1 + shift
     mark = {"type": "mention", "offset": offset, "length": utf16(ME.username) + 1}
     assert ignored(message(text, chat=GROUP, entities=[mark])) == "unaddressed"
-
-
-@given(words=_talk.filter(lambda words: words.strip().strip(",:;").strip() != ""))
-def test_only_the_leading_mention_is_cut_off(words: str) -> None:
-    text = f"@{ME.username} {words}"
-    mark = {"type": "mention", "offset": 0, "length": utf16(ME.username) + 1}
-    update = inbound(message(text, chat=GROUP, entities=[mark]))
-    assert update.text == words.lstrip().lstrip(",:;").strip()

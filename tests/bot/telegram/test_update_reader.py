@@ -22,7 +22,6 @@ from bot.telegram.updates import (
 )
 from tests.bot.telegram.raw import (
     ANNA,
-    COMMANDS,
     FILE,
     GROUP,
     OTHER_BOT,
@@ -549,36 +548,12 @@ def test_a_stranger_may_add_us_to_a_group() -> None:
     assert read(added, 8) == Stranger(inbound(added).update_id, inbound(added), "Family")
 
 
-_ids = st.integers(-(2**52), 2**52)
-_text = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-@given(
-    st.builds(
-        IncomingMessage,
-        update_id=_ids,
-        chat_id=_ids,
-        topic_id=_ids,
-        is_group=st.booleans(),
-        message_id=_ids,
-        sent_at=_ids,
-        sender=st.builds(
-            Sender,
-            id=_ids,
-            name=_text,
-            first_name=_text,
-            last_name=_text,
-            language=_text,
-            is_person=st.booleans(),
-        ),
-        kind=st.sampled_from(["text", "command", "document", "unsupported"]),
-        text=_text,
-        command=st.sampled_from(sorted(COMMANDS)),
-        file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),
-    )
-)
-def test_a_packed_message_is_unpacked_unchanged(inbound_message: IncomingMessage) -> None:
-    assert from_bytes(to_bytes(inbound_message)) == inbound_message
+def test_a_packed_message_is_unpacked_unchanged() -> None:
+    odd = {**ANNA, "first_name": 'A"\\\u2028\U0001fa77', "id": 2**52}
+    quoted = {"reply_to_message": said("@Ricordo_bot", US), "quote": {"text": "@", "position": 0}}
+    for fields in ({"text": "\x00 \n", "entities": []}, {"document": NOTES}, quoted):
+        given = inbound(message("/help@Ricordo_bot", **{"from": odd}, **fields))
+        assert from_bytes(to_bytes(given)) == given
 
 
 def test_a_message_packed_before_there_were_files_is_still_read() -> None:
