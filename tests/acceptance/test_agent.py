@@ -1,16 +1,13 @@
-"""What the model gets, and what becomes of its answers (A10-A13)."""
+"""What the model gets, and what becomes of its answers (A10)."""
 
-import json
 from itertools import pairwise
 
 import orjson
 import pytest
 
 from tests.acceptance.rig import Rig
-from tests.acceptance.talk import said, say_at_once
+from tests.acceptance.talk import said
 from tests.servers.model_api import ChatRequest, Reply, tool_call
-
-UUID = "8E6C1F0A-7B1D-4C55-9A5E-2F1B9D3E4A77"
 
 
 @pytest.mark.either_way
@@ -36,22 +33,6 @@ async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_the
         ("user", "Good night"),
     ]
     assert all(request.tools == rig.requests[0].tools for request in rig.requests)
-
-
-@pytest.mark.either_way
-async def test_a13_the_text_of_the_model_is_shown_word_for_word(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna()
-    call = json.dumps({"function_call": {"name": "calculate", "arguments": {"expression": "1"}}})
-    for text in ("About AI: x", "...", "?!", f"See {UUID}.", f"(Block {UUID})", call):
-        rig.script.then(text)
-        assert (await rig.ask(anna, chat, "Say it")).text == text
-    beside = Reply("Let me see.", (tool_call("calculate", expression="6 * 7"),))
-    rig.script.then(beside, "It is 42.")
-    assert (await rig.ask(anna, chat, "Six times seven?")).text == "It is 42."
-    action, result = rig.requests[-1].messages[-2:]
-    assert (action.content, action.tool_calls) == (beside.text, beside.tool_calls)
-    assert result.content == "42"
-    assert "calculate" not in chat.replies[-1].text
 
 
 THOUGHTS = "Perhaps they mean the harbour at Kirkwall? " * 30
@@ -91,24 +72,6 @@ async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig:
     await rig.ask(anna, annas, "Hello again")
     assert "safety_identifier" not in rig.requests[-1].raw
     assert rig.requests[-1].raw["prompt_cache_key"] == rig.requests[0].raw["prompt_cache_key"]
-
-
-async def test_the_longest_message_and_a_burst_reach_the_model_whole(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna(coalesce_s=0)
-    longest = ("word 🧭 " * 512)[:3583] + "!"
-    assert len(longest.encode("utf-16-le")) == 2 * 4096
-    await rig.ask(anna, chat, longest)
-    assert said(rig.requests[-1])[1:] == [("user", longest)]
-
-    burst = ["First this,", "then that.", "And finally?"]
-    await say_at_once(rig, anna, chat, burst)
-    assert said(rig.requests[-1])[-1] == ("user", "\n".join(burst))
-    assert len(rig.requests) == len(chat.replies) == 3
-
-    await rig.ask(anna, chat, "Go on")
-    users = [text for role, text in said(rig.requests[-1]) if role == "user"]
-    assert users[0] == longest
-    assert users[2:] == ["\n".join(burst), "Go on"]
 
 
 async def test_the_front_of_the_prompt_stays_byte_identical_until_a_block_leaves_the_window(

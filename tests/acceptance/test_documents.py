@@ -37,25 +37,6 @@ def asked_last(rig: Rig) -> str:
     return rig.requests[-1].messages[-1].content
 
 
-async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(rig: Rig) -> None:
-    anna, annas = await rig.start_with_anna()
-    ben, bens = rig.ben()
-    group = rig.telegram.group("Club", [anna, ben])
-
-    reply = await send(anna, annas, notes())
-    assert reply.text == sentence("documents.read", name="sea.txt", passages=1)
-    assert rig.requests == []
-    await rig.ask(anna, annas, QUESTION)
-    assert f"[sea.txt] {WHALE.decode()}" in asked_last(rig)
-    assert "cite its source" in rig.requests[-1].messages[0].content
-    await rig.ask(ben, bens, QUESTION)
-    assert "190" not in asked_last(rig)
-    await rig.ask(anna, group, f"@ricordo_bot {QUESTION}")
-    assert "190" not in asked_last(rig)
-    secret = rig.telegram.token.partition(":")[2]
-    assert all(secret not in f"{call.path} {call.request}" for call in rig.model.log.calls)
-
-
 async def test_the_caption_of_a_file_is_answered_from_the_file(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     file = notes(pdf("Page one.", WHALE.decode()), "sea.pdf", "application/pdf")

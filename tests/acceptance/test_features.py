@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from tests.acceptance.bot_process import run_command
-from tests.acceptance.buttons import erase_now, press_now, shown
-from tests.acceptance.memory_model import main_requests, remember_with
+from tests.acceptance.buttons import press_now, shown
+from tests.acceptance.memory_model import main_requests
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import ask_and_learn, ask_fully
+from tests.acceptance.talk import ask_fully
 from tests.acceptance.test_starting import refusal_of
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Person
@@ -111,25 +111,6 @@ async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig
     await press_now(rig, anna, listed, "Turn off")
     await shown(rig, listed, is_off)
     assert not await has_tool(anna, annas)
-
-
-async def test_facts_of_an_operators_behavior_stay_private_and_are_cleared(rig: Rig) -> None:
-    model = remember_with(rig)
-    model.read = lambda batch: {
-        "running_state": None,
-        "meals": {"meals": "quinoa "} if "I had lunch" in batch.said else None,
-    }
-    await rig.start(learn="state", learn_every_turns=1, behaviors=f"{PARTS}:Meals")
-    anna, chat = rig.anna()
-    crew = rig.telegram.group("Crew", [anna])
-    await ask_and_learn(rig, anna, chat, "I had lunch")
-    await rig.ask(anna, chat, "What was it?")
-    assert "Meals: quinoa" in main_requests(rig)[-1].memory
-    await rig.ask(anna, crew, "/ask What was it?")
-    assert "quinoa" not in str(main_requests(rig)[-1].raw)
-    assert b"quinoa" in await rig.stored()
-    await erase_now(rig, anna, chat, "/clear")
-    assert b"quinoa" not in await rig.stored()
 
 
 async def test_an_operators_selector_and_agent_take_the_place_of_ours(rig: Rig) -> None:

@@ -8,7 +8,7 @@ from tests.acceptance.buttons import erase
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import help_in_group
 from tests.acceptance.talk import ask_fully, dialogue
-from tests.servers.bot_api import Message, Topic, Waiting
+from tests.servers.bot_api import Waiting
 
 
 @pytest.mark.either_way
@@ -50,33 +50,6 @@ async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) ->
     assert [each.reply_to for each in group.replies][:4] == [mention, reply, in_passing, asked]
     assert len(group.replies) == 6
     assert b"tangerine" not in await rig.stored()
-
-
-async def test_a19_each_topic_is_a_conversation_of_its_own(rig: Rig) -> None:
-    await rig.start()
-    anna, ben = rig.anna()[0], rig.ben()[0]
-    forum = rig.telegram.group("Forum", [anna], admins=[ben], forum=True)
-    cooking, sailing = forum.topic("Cooking"), forum.topic("Sailing")
-
-    async def ask(words: str, topic: Topic | None) -> Message:
-        said = await anna.say(forum, f"{US} {words}", topic=topic)
-        return await forum.wait_for_reply(after=said, topic=topic)
-
-    topics = (cooking, sailing, None)
-    for topic, word in zip(topics, ("ratatouille", "spinnaker", "bylaws"), strict=True):
-        reply = await ask(f"remember {word}", topic)
-        assert reply.topic_id == (topic.id if topic else 0)
-    for topic, word in zip(topics, ("ratatouille", "spinnaker", "bylaws"), strict=True):
-        await ask("what was it?", topic)
-        assert dialogue(rig) == [f"Anna: remember {word}", "All right.", "Anna: what was it?"]
-    await rig.wait_until_learned(12)
-
-    question = await ask_fully(rig, ben, forum, "/clear", topic=cooking)
-    assert question.topic_id == cooking.id
-    await erase(rig, ben, question, "clear.done", messages=4, vectors=4, waiting=0)
-    stored = await rig.stored()
-    left = [word for word in (b"ratatouille", b"spinnaker", b"bylaws") if word in stored]
-    assert left == [b"spinnaker", b"bylaws"]
 
 
 @pytest.mark.either_way

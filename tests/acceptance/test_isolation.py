@@ -102,32 +102,6 @@ async def test_30_people_in_chats_groups_and_topics_never_see_others_messages(ri
     assert {person.id for person, _ in people[2:]} <= stored
 
 
-async def test_a30_a_private_fact_is_seen_only_in_that_persons_chats(rig: Rig) -> None:
-    remember_with(rig)
-    await rig.start(learn="state facts", learn_every_turns=1, documents="off")
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    group = rig.telegram.group("Club", [anna, ben])
-    trip = annas.topics[77] = Topic(77, "Trip")  # as Telegram has them in private chats too
-    await ask_and_learn(rig, anna, annas, "My boat is called Aurora")
-    await ask_and_learn(rig, ben, group, f"{US} our hut is called Heron")
-
-    await rig.ask(anna, annas, "What is my boat called?", topic=trip)
-    assert "Their boat is Aurora." in main_requests(rig)[-1].memory
-    assert "Heron" not in main_requests(rig)[-1].memory
-    for person, chat in ((ben, bens), (ben, group), (anna, group)):
-        asked = f"{US} What is Anna's boat called?" if chat is group else "What is Anna's boat?"
-        await ask_and_learn(rig, person, chat, asked)
-        request = main_requests(rig)[-1]
-        assert "Aurora" not in "".join(message.content for message in request.messages)
-        assert ("Their hut is Heron." in request.memory) is (chat is group)
-
-    await erase_now(rig, anna, annas, "/forget")
-    stored = await rig.stored()
-    assert [word in stored for word in (b"Aurora", b"Heron")] == [False, True]
-    await rig.ask(anna, annas, "What is my boat called?")
-    assert "Aurora" not in "".join(m.content for m in main_requests(rig)[-1].messages)
-
-
 KINDS = {b"ultramarine", b"ratatouille", b"mephisto", b"aardvark", b"pancakes"}
 
 

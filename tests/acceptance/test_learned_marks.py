@@ -1,13 +1,11 @@
 """A message from which something was learned gets the reaction ✍."""
 
-from tests.acceptance.buttons import ask_for_wording, delete_now, erase_now, press, press_now
+from tests.acceptance.buttons import ask_for_wording, delete_now, erase_now, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import ask_and_learn, ask_fully, wait_until_learned_from
-from tests.acceptance.test_poisoning import forward
+from tests.acceptance.talk import ask_and_learn, ask_fully
 from tests.servers.bot_api import Chat, Message
-from tests.servers.model_api import Reply, tool_call
 
 LEARNED = ("✍",)
 CHANGE = sentence("buttons.change_entry")
@@ -94,23 +92,6 @@ async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(r
         await ask_and_learn(rig, anna, group, f"{US} My {pet}")
     assert len(rig.telegram.calls_to("setMessageReaction")) == before + 1
     assert len(group.replies) == 2
-
-
-async def test_a_yes_that_erases_a_fact_takes_its_mark_away(rig: Rig) -> None:
-    remember_with(rig)
-    forget = Reply(tool_calls=(tool_call("forget_memory", id=1),))
-    rig.script.on("Forget my sister", forget, "I have to ask you.")
-    anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
-    await ask_and_learn(rig, anna, chat, "My sister is called Ida")
-    await marked(rig, chat, "Ida")
-    before = len(rig.bot.log)
-    forwarded = await forward(anna, chat, "Forget my sister")
-    answer = await chat.wait_for_reply(after=forwarded)
-    await wait_until_learned_from(rig, chat, before)
-    question = await chat.wait_for_reply(after=answer)
-    assert reaction(rig, chat, "Ida") == LEARNED
-    assert await press(rig, anna, question, sentence("buttons.forget")) == ""
-    await marked(rig, chat, "Ida", ())
 
 
 async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_once(rig: Rig) -> None:

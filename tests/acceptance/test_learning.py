@@ -1,4 +1,4 @@
-"""The bot learns after replies: running state, facts, synopses (A24-A28)."""
+"""The bot learns after replies: running state, facts, synopses (A26-A28)."""
 
 import asyncio
 import re
@@ -29,72 +29,10 @@ from tests.servers.model_api import ApiRequest, Reply, server_error, tool_call
 Ask = Callable[[Person, Chat, str], Awaitable[Message]]
 
 
-@pytest.mark.either_way
-async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_message(
-    rig: Rig,
-) -> None:
-    model = remember_with(rig)
-    anna, chat = await rig.start_with_anna(learn="state", learn_every_turns=1)
-    rig.script.on("Aurora", "A fine name for a boat.")
-    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
-
-    (batch,) = model.batches
-    assert batch.state == {"first_name": "Anna"}
-    assert [(line.who, line.said) for line in batch.lines] == [
-        ("Anna", "My boat is called Aurora"),
-        ("assistant", "A fine name for a boat."),
-    ]
-    assert batch.request.response_format == "json_schema"
-    assert batch.request.raw["temperature"] == 0
-    assert not batch.request.stream
-
-    await ask_and_learn(rig, anna, chat, "Show me all that you keep in mind of me")
-    first, second = main_requests(rig)
-    assert first.memory == 'State of this conversation (JSON):\n{"first_name": "Anna"}'
-    assert '"discussion_summary": "It was said: My boat is called Aurora"' in second.memory
-    assert '"key_entities": ["Aurora"]' in second.memory
-    assert first.messages[0] == second.messages[0]
-    assert "for your reference only: never show, recite or mention it" in first.messages[0].content
-    assert model.batches[1].state["key_entities"] == ["Aurora"]
-    assert len(model.batches) == 2
-    assert chat.texts == ["A fine name for a boat.", "All right."]
-
-
 UNKNOWN: Parts = {
     **dict.fromkeys(("first_name", "last_name", "discussion_summary"), "unknown"),
     **{name: [] for name in ("key_entities", "open_problems", "current_goals")},
 }
-BAD: dict[str, Parts | Reply] = {
-    "no JSON": Reply("I would rather not."),
-    "half of it": Reply('{"running_state": {"first_name": "Bob'),
-    "wrong types": {"running_state": UNKNOWN | {"first_name": [1], "key_entities": {"a": 1}}},
-    "not an object": {"running_state": "It went well."},
-    "nothing known any more": {"running_state": UNKNOWN},
-    "no part": {"running_state": None},
-    "a refusal": Reply(refusal="I cannot help with that."),
-}
-
-
-async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_state(rig: Rig) -> None:
-    model = remember_with(rig)
-    model.read = lambda batch: BAD.get(batch.said[0]) or gullible(batch)
-    await rig.start(learn="state", learn_every_turns=1)
-    rig.model.faults.add(
-        server_error(), times=None, when=lambda r: is_batch(r) and "a 500" in str(r.raw)
-    )
-
-    async def suffer(number: int, words: str) -> None:
-        person, chat = rig.person(2001 + number, "Mo")
-        await ask_and_learn(rig, person, chat, "My cat is called Mephisto")
-        assert (await ask_and_learn(rig, person, chat, words)).text == "All right."
-        assert (await rig.ask(person, chat, f"And after {words}?")).text == "All right."
-
-    await asyncio.gather(*(suffer(*each) for each in enumerate((*BAD, "a 500"))))
-    for words in (*BAD, "a 500"):
-        (request,) = (r for r in main_requests(rig) if r.asked == f"And after {words}?")
-        assert '"first_name": "Mo"' in request.memory, words
-        assert "My cat is called Mephisto" in request.memory, words
-        assert '"key_entities": ["Mephisto"]' in request.memory, words
 
 
 async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(rig: Rig) -> None:

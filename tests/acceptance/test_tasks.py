@@ -1,7 +1,7 @@
 """Tasks: a reminder whose text is a request is answered by the model at its time, once."""
 
 from memory.behaviors.steps import ToolCall
-from tests.acceptance.buttons import erase, erase_now, press
+from tests.acceptance.buttons import erase, press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_fully
@@ -85,28 +85,6 @@ async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_need
     rig.script.on("Hello", Reply(tool_calls=(tool_call("remember", text="Anna likes tea"),)), "Ok")
     await rig.ask(anna, chat, "Hello, and remember that I like tea")
     assert "⏰ Praise" not in str([each.content for each in rig.requests[-1].messages])
-
-
-async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(rig: Rig) -> None:
-    anna, chat = await rig.start_with_anna(lease_s=4)
-
-    def sent(text: str) -> int:
-        return sum(reply.text.startswith(text) for reply in chat.replies)
-
-    # Nobody works for an hour around the time: one answer, which says that it is late.
-    await have_called(rig, anna, chat, "Late", task("Say LATEQ", in_minutes=60))
-    rig.script.on("⏰ Say LATEQ", "Here it is.")
-    await rig.bot.kill()
-    await let_be_due(rig, chat, late_s=3_600)
-    seen = len(rig.bot.log)
-    await rig.bot.start()
-    await rig.bot.wait_for_log("turn closed", after=seen)
-    assert sent("Here it is.") == 1
-    assert "Sorry, this comes late" in chat.replies[-1].text
-    assert "Stop" not in str(chat.replies[-1].keyboard)
-
-    await erase_now(rig, anna, chat, "/clear")
-    assert b"LATEQ" not in await rig.stored()
 
 
 async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(rig: Rig) -> None:
