@@ -134,30 +134,19 @@ def test_without_memories_there_is_no_memory_section(assembler: PromptAssembler)
     assert texts(prompt_of(assembler, "Hi")) == [("system", "You are a bot."), ("user", "Hi")]
 
 
-def test_neighboring_messages_of_the_same_role_are_joined(assembler: PromptAssembler) -> None:
+def test_the_window_begins_with_a_user_and_joins_neighbors_without_blank_messages(
+    assembler: PromptAssembler,
+) -> None:
     window = (
-        said(1, "first"),
-        said(3, "second"),
-        said(4, "a", "assistant"),
-        said(6, "b", "assistant"),
+        *(said(2, "late", "assistant"), said(3, " \n"), said(4, "b", "assistant")),
+        *(said(5, "first"), said(7, "second")),
+        *(said(8, "c", "assistant"), said(9, "", "assistant"), said(10, "d", "assistant")),
     )
     assert texts(prompt_of(assembler, "Hi", window=window))[1:] == [
         ("user", "first\n\nsecond"),
-        ("assistant", "a\n\nb"),
+        ("assistant", "c\n\nd"),
         ("user", "Hi"),
     ]
-
-
-def test_the_window_begins_with_a_user_and_has_no_blank_message(assembler: PromptAssembler) -> None:
-    window = (
-        said(2, "late", "assistant"),
-        said(3, " \n"),
-        said(4, "b", "assistant"),
-        said(5, "question"),
-        said(6, "", "assistant"),
-    )
-    prompt = prompt_of(assembler, "Hi", window=window)
-    assert texts(prompt)[1:] == [("user", "question\n\nHi")]
 
 
 def test_an_unanswered_message_stands_between_the_memory_section_and_the_message(

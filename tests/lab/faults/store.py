@@ -61,18 +61,11 @@ async def _full(scene: Scene) -> None:
         scene.redis.ask("CONFIG SET maxmemory 0")
 
 
-async def _cut_off(scene: Scene) -> None:
-    """Close all connections repeatedly, also those in use."""
+async def _disturbed(scene: Scene, *, command: str) -> None:
+    """Send a command to Redis repeatedly."""
     for _ in range(10):
         await _for_a_while(scene, _PAUSE_S / 5)
-        scene.redis.ask("CLIENT KILL TYPE normal SKIPME yes")
-
-
-async def _without_scripts(scene: Scene) -> None:
-    """Delete all scripts in Redis repeatedly."""
-    for _ in range(10):
-        await _for_a_while(scene, _PAUSE_S / 5)
-        scene.redis.ask("SCRIPT FLUSH")
+        scene.redis.ask(command)
 
 
 async def _amid_turns(scene: Scene) -> None:
@@ -117,6 +110,11 @@ FAULTS = (
     Fault("Redis: full, then not", _full, patience_s=120),
     Fault("Redis: full, then not, polling", _full, _POLLED, sample=0, patience_s=120),
     Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=120),
-    Fault("Redis: connections reset", _cut_off),
-    Fault("Redis: scripts forgotten", _without_scripts),
+    *(
+        Fault(f"Redis: {name}", partial(_disturbed, command=command))
+        for name, command in (
+            ("connections reset", "CLIENT KILL TYPE normal SKIPME yes"),
+            ("scripts forgotten", "SCRIPT FLUSH"),
+        )
+    ),
 )

@@ -5,9 +5,10 @@ answers the next text.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from tests.acceptance.scripted_day import markers
-from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.fault import Fault
 from tests.lab.faults.scene import Scene, Stage
 from tests.lab.faults.verdict import Closing, apologies_in
 from tests.servers.model_api import (
@@ -31,56 +32,45 @@ _TOGETHER = 4
 _PATIENCE_S = 30
 
 
-def _once(fault: AnyFault) -> Strike:
-    """Return a strike on the next request for an answer; it is over when the bot asks again."""
-
-    async def strike(scene: Scene) -> None:
-        before = len(scene.model.log.calls)
-        scene.model.faults.add(fault)
-        await scene.talk(1)
-        hit = await scene.model.wait_for(
-            lambda call: fault in call.faults and call in scene.model.log.calls[before:],
-            timeout_s=_PATIENCE_S,
-        )
-        # A message that came meanwhile may be asked together with it.
-        await scene.model.wait_for(
-            lambda call: not call.faults and _words(hit) in _words(call), timeout_s=_PATIENCE_S
-        )
-
-    return strike
+async def _once(scene: Scene, fault: AnyFault) -> None:
+    """Strike the next request for an answer; it is over when the bot asks again."""
+    before = len(scene.model.log.calls)
+    scene.model.faults.add(fault)
+    await scene.talk(1)
+    hit = await scene.model.wait_for(
+        lambda call: fault in call.faults and call in scene.model.log.calls[before:],
+        timeout_s=_PATIENCE_S,
+    )
+    # A message that came meanwhile may be asked together with it.
+    await scene.model.wait_for(
+        lambda call: not call.faults and _words(hit) in _words(call), timeout_s=_PATIENCE_S
+    )
 
 
-def _lasting(fault: AnyFault) -> Strike:
-    """Return a strike on every request for an answer, until the first apology."""
-
-    async def strike(scene: Scene) -> None:
-        before, asked = _apologies(scene), len(scene.model.log.calls)
-        scene.model.faults.add(fault, times=None)
-        await scene.talk(_TOGETHER)
-        await scene.telegram.wait_for(lambda: _apologies(scene) > before, _PATIENCE_S)
-        scene.model.faults.clear()
-        for call in scene.model.log.calls[asked:]:
-            if fault in call.faults and isinstance(call.request, ChatRequest):
-                # Earlier texts without a reply come before it.
-                scene.hit.update(markers(call.request.asked.rpartition("\n\n")[2]))
-
-    return strike
+async def _lasting(scene: Scene, fault: AnyFault) -> None:
+    """Strike every request for an answer, until the first apology."""
+    before, asked = _apologies(scene), len(scene.model.log.calls)
+    scene.model.faults.add(fault, times=None)
+    await scene.talk(_TOGETHER)
+    await scene.telegram.wait_for(lambda: _apologies(scene) > before, _PATIENCE_S)
+    scene.model.faults.clear()
+    for call in scene.model.log.calls[asked:]:
+        if fault in call.faults and isinstance(call.request, ChatRequest):
+            # Earlier texts without a reply come before it.
+            scene.hit.update(markers(call.request.asked.rpartition("\n\n")[2]))
 
 
-def _without_vectors(fault: AnyFault) -> Strike:
-    """Return a strike on every request for vectors, until two were hit."""
+async def _without_vectors(scene: Scene, fault: AnyFault) -> None:
+    """Strike every request for vectors, until two were hit."""
 
-    async def strike(scene: Scene) -> None:
-        def is_hit(call: Call) -> bool:
-            return fault in call.faults
+    def is_hit(call: Call) -> bool:
+        return fault in call.faults
 
-        before = sum(map(is_hit, scene.model.log.calls))
-        scene.model.faults.add(fault, times=None, when=is_embeddings)
-        await scene.talk(_TOGETHER)
-        await scene.model.wait_for(is_hit, count=before + 2)
-        scene.model.faults.clear()
-
-    return strike
+    before = sum(map(is_hit, scene.model.log.calls))
+    scene.model.faults.add(fault, times=None, when=is_embeddings)
+    await scene.talk(_TOGETHER)
+    await scene.model.wait_for(is_hit, count=before + 2)
+    scene.model.faults.clear()
 
 
 def _words(call: Call) -> str:
@@ -132,11 +122,14 @@ def _stage_of(fault: AnyFault) -> Stage:
 
 
 FAULTS = (
-    *(Fault(f"model: {name}", _once(fault), _stage_of(fault)) for name, fault in _ONCE.items()),
+    *(
+        Fault(f"model: {name}", partial(_once, fault=fault), _stage_of(fault))
+        for name, fault in _ONCE.items()
+    ),
     *(
         Fault(
             f"model: {name}, lasting",
-            _lasting(fault),
+            partial(_lasting, fault=fault),
             _stage_of(fault),
             rounds=2,
             closings=_APOLOGISED,
@@ -146,7 +139,7 @@ FAULTS = (
     ),
     Fault("model away", _away, closings=_APOLOGISED, turns=0),
     *(
-        Fault(f"embeddings: {name}", _without_vectors(_ONCE[name]))
+        Fault(f"embeddings: {name}", partial(_without_vectors, fault=_ONCE[name]))
         for name in ("429", "500", "reset", "silence")
     ),
 )

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.fault import Fault
 from tests.lab.faults.scene import MANY, Scene, Stage
 from tests.lab.faults.verdict import Closing
 from tests.servers.bot_api import (
@@ -59,45 +59,33 @@ _COALESCING = {"coalesce_s": 2}
 """Updates that arrive within this time are sorted; busy machines need more than the default."""
 
 
-def _meets(method: str, fault: AnyFault, text: str = "") -> Strike:
-    """Return a strike on the next call of a method, or on the next one with this text."""
-
-    async def strike(scene: Scene) -> None:
-        rule = scene.telegram.faults.add(fault, method=method, text=text)
-        await scene.talk(1, "short")
-        await scene.telegram.wait_for(lambda: rule.left == 0)
-
-    return strike
+async def _meets(scene: Scene, method: str, fault: AnyFault, text: str = "") -> None:
+    """Strike the next call of a method, or the next one with this text."""
+    rule = scene.telegram.faults.add(fault, method=method, text=text)
+    await scene.talk(1, "short")
+    await scene.telegram.wait_for(lambda: rule.left == 0)
 
 
-def _polling(fault: AnyFault) -> Strike:
-    """Return a strike on the next poll; it is over when a later poll has been answered."""
+async def _polling(scene: Scene, fault: AnyFault) -> None:
+    """Strike the next poll; it is over when a later poll has been answered."""
+    before = len(scene.telegram.calls_to("getUpdates"))
+    await _meets(scene, "getUpdates", fault)
+    await scene.talk(1)
 
-    async def strike(scene: Scene) -> None:
-        before = len(scene.telegram.calls_to("getUpdates"))
-        await _meets("getUpdates", fault)(scene)
-        await scene.talk(1)
+    def is_over() -> bool:
+        polls = scene.telegram.calls_to("getUpdates")[before:]
+        return any(poll.answer and poll.answer.ok for poll in polls)
 
-        def is_over() -> bool:
-            polls = scene.telegram.calls_to("getUpdates")[before:]
-            return any(poll.answer and poll.answer.ok for poll in polls)
-
-        await scene.telegram.wait_for(is_over)
-
-    return strike
+    await scene.telegram.wait_for(is_over)
 
 
-def _sending(fault: AnyFault) -> Strike:
-    """Return a strike on the second part of a long answer, in odd rounds on any answer."""
-
-    async def strike(scene: Scene) -> None:
-        is_later = not scene.round % 2
-        text = _LATER_PART if is_later else ""
-        rule = scene.telegram.faults.add(fault, method="sendMessage", text=text)
-        await scene.talk(1, "long" if is_later else None)
-        await scene.telegram.wait_for(lambda: rule.left == 0)
-
-    return strike
+async def _sending(scene: Scene, fault: AnyFault) -> None:
+    """Strike the second part of a long answer, in odd rounds any answer."""
+    is_later = not scene.round % 2
+    text = _LATER_PART if is_later else ""
+    rule = scene.telegram.faults.add(fault, method="sendMessage", text=text)
+    await scene.talk(1, "long" if is_later else None)
+    await scene.telegram.wait_for(lambda: rule.left == 0)
 
 
 async def _away(scene: Scene, *, is_long: bool = False) -> None:
@@ -131,19 +119,27 @@ async def _repeated(scene: Scene) -> None:
 
 
 FAULTS = (
-    *(Fault(f"sendMessage: {name}", _sending(fault)) for name, fault in _HARMLESS.items()),
     *(
-        Fault(f"sendMessage: {name}", _sending(fault), closings=_UNDELIVERED)
+        Fault(f"sendMessage: {name}", partial(_sending, fault=fault))
+        for name, fault in _HARMLESS.items()
+    ),
+    *(
+        Fault(f"sendMessage: {name}", partial(_sending, fault=fault), closings=_UNDELIVERED)
         for name, fault in _COSTLY.items()
     ),
     Fault(
         f"sendMessage: 429, wait {_PARKED_S} s",
-        _sending(FloodWait(_PARKED_S)),
+        partial(_sending, fault=FloodWait(_PARKED_S)),
         rounds=2,
         patience_s=5 * _PARKED_S,
     ),
-    Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE, _BOLD)),
-    Fault("sendChatAction: 429", _meets("sendChatAction", FloodWait(_SOON_S))),
+    Fault(
+        "sendMessage: 400, entities",
+        partial(_meets, method="sendMessage", fault=_CANNOT_PARSE, text=_BOLD),
+    ),
+    Fault(
+        "sendChatAction: 429", partial(_meets, method="sendChatAction", fault=FloodWait(_SOON_S))
+    ),
     Fault("Telegram away", _away, closings=_UNDELIVERED, turns=0),
     Fault("Telegram away, polling", _away, _POLLING, closings=_UNDELIVERED, turns=0),
     Fault(
@@ -160,7 +156,10 @@ FAULTS = (
     # when they have been answered already.
     Fault("webhook: scattered", _scattered, Stage(roles=MANY, settings=_COALESCING), sample=0),
     Fault("webhook: repeated", _repeated, Stage(roles=MANY)),
-    *(Fault(f"getUpdates: {name}", _polling(fault), _POLLING) for name, fault in _POLLED.items()),
+    *(
+        Fault(f"getUpdates: {name}", partial(_polling, fault=fault), _POLLING)
+        for name, fault in _POLLED.items()
+    ),
     Fault("getUpdates: out of order", _out_of_order, Stage("polling", settings=_COALESCING)),
     Fault("getUpdates: repeated", _repeated, _POLLING),
 )

@@ -70,16 +70,14 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
     assert len(embedded) == 2
 
 
-async def test_new_content_of_the_same_name_replaces_it(memory: Memory, library: Library) -> None:
+async def test_new_content_or_a_new_link_replaces_the_document_of_that_name(
+    memory: Memory, library: Library
+) -> None:
     await put(memory, library, "pets.pdf", CATS)
     assert await put(memory, library, "pets.pdf", DOGS) == (True, 2)
+    assert await put(memory, library, "pets.pdf", DOGS, "https://pets") == (True, 1)
     assert await texts(memory) == ["Dogs bark."]
     assert [each.passages for each in await library.listed(HERE)] == [1]
-
-
-async def test_a_new_link_replaces_the_document_too(memory: Memory, library: Library) -> None:
-    await put(memory, library, "pets.pdf", CATS)
-    assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 2)
 
 
 async def test_the_next_put_erases_what_a_crash_left(memory: Memory, library: Library) -> None:

@@ -13,12 +13,12 @@ import pytest
 from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
-from memory.message import Message, Role
+from memory.message import Message
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor, message_of, stored_fields
+from memory.scopes.log import Cursor
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.search.message_search import SearchFilter
 from memory.store.client import RedisClient
@@ -132,18 +132,6 @@ async def test_a_moved_groups_context_is_that_of_the_old_group(memory: Memory) -
 # --- append, select
 
 
-async def test_a_question_and_its_answer_are_one_exchange(memory: Memory) -> None:
-    history = await history_of(memory)
-    await talk(history, ("One?", "1"), ("Two?", "2"))
-    for held in (history, await history_of(memory)):
-        assert [(m.seq, m.exchange, m.role) for m in held.messages] == [
-            (1, 1, "user"),
-            (2, 1, "assistant"),
-            (3, 2, "user"),
-            (4, 2, "assistant"),
-        ]
-
-
 async def test_an_appended_message_is_read_back_as_it_was(memory: Memory) -> None:
     history = await history_of(memory)
     text = "Zoë said:\n<|endoftext|> 🧭 שלום"
@@ -160,8 +148,9 @@ async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their
         1, 1, "user", "Look", 1_000.0, ANN, "Ann", (1,), 3, unseen="photo", replied_to=9
     )
     forwarded = Message(
-        *(2, 1, "user", "I live in Oslo", 1_000.0, ANN, "Ann", (2,), 3),
+        *(2, 1, "user", "I live in Oslo", 1_000.0, ANN, "Ann", (2, 5), 3),
         is_first_party=False,
+        lengths=(1, -1),
         forwarded_from="Ben|\u2028x",
         forwarded_at=900.0,
     )
@@ -559,14 +548,3 @@ async def test_after_an_erasure_of_the_newest_messages_all_is_read_once(memory: 
     await (await read_outside(memory)).append_user_message("Which boat is it?", 1.7e9)
     assert memory.scopes.cursor(HERE).message == 5
     assert len((await read_outside(memory)).messages) == 3
-
-
-@pytest.mark.parametrize("role", ["user", "assistant"])
-@pytest.mark.parametrize("is_first_party", [True, False])
-def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool) -> None:
-    message = Message(3, 2, role, "x", 1.5, 7, "Ann", (1, 2), 1, is_first_party=is_first_party)
-    message = replace(message, lengths=(1, -1))
-    names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k", b"l")
-    stored = (value.encode() for value in stored_fields(message).values())
-    fields = dict(zip(names, stored, strict=True))
-    assert message_of(3, {b"x": b"2", **fields}) == message
