@@ -2,8 +2,9 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from random import Random
 
 from bot.runtime import maintenance
@@ -13,7 +14,7 @@ from memory.learning import learner
 from memory.queue import ready_queue as sweep
 from memory.queue import turn_store
 from memory.store import keys
-from memory.store.keys import Keys, Scope, ScopeKeys
+from memory.store.keys import Keys
 from tests.lab.simulated_time import replaced
 from tests.lab.simulator.loop import BEGAN, VirtualLoop
 
@@ -62,19 +63,7 @@ def simulated() -> Iterator[Time]:
         ("_LEARN_EVERY_S", maintenance._LEARN_EVERY_S, 5.0),
         # For speed: a sweep reads one shard, and names of keys are built once.
         ("SHARDS", keys.SHARDS, 1),
-        ("scope", Keys.scope, _remembered(Keys.scope)),
+        ("scope", Keys.scope, cache(Keys.scope)),
     ]
     with replaced(replacements, Keys):
         yield simulation
-
-
-def _remembered(named: Callable[[Keys, Scope], ScopeKeys]) -> Callable[[Keys, Scope], ScopeKeys]:
-    """Build the key names of a scope only once: all processes are of the same bot."""
-    names: dict[str, ScopeKeys] = {}
-
-    def of_scope(keys: Keys, scope: Scope) -> ScopeKeys:
-        if scope.tag not in names:
-            names[scope.tag] = named(keys, scope)
-        return names[scope.tag]
-
-    return of_scope

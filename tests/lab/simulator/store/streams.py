@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.lab.simulator.store.keyspace import (
     OK,
@@ -136,19 +137,16 @@ def xlen(space: Keyspace, args: Args) -> Reply:
     return len(stream.ids) if stream else 0
 
 
-def _range(*, reverse: bool) -> Callable[[Keyspace, Args], Reply]:
-    def range_(space: Keyspace, args: Args) -> Reply:
-        key, start, stop, *count = args
-        stream = space.get(key, Stream)
-        if stream is None:
-            return []
-        first, last = (stop, start) if reverse else (start, stop)
-        found = stream.between(bound(first, upper=False), bound(last, upper=True))
-        if reverse:
-            found.reverse()
-        return stream.shown(found[: integer(count[1])] if count else found)
-
-    return range_
+def xrange(space: Keyspace, args: Args, *, reverse: bool = False) -> Reply:
+    key, start, stop, *count = args
+    stream = space.get(key, Stream)
+    if stream is None:
+        return []
+    first, last = (stop, start) if reverse else (start, stop)
+    found = stream.between(bound(first, upper=False), bound(last, upper=True))
+    if reverse:
+        found.reverse()
+    return stream.shown(found[: integer(count[1])] if count else found)
 
 
 def xdel(space: Keyspace, args: Args) -> Reply:
@@ -319,8 +317,8 @@ COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
     b"XINFO": xinfo,
     b"XLEN": xlen,
     b"XPENDING": xpending,
-    b"XRANGE": _range(reverse=False),
+    b"XRANGE": xrange,
     b"XREADGROUP": xreadgroup,
-    b"XREVRANGE": _range(reverse=True),
+    b"XREVRANGE": partial(xrange, reverse=True),
     b"XTRIM": xtrim,
 }

@@ -1,6 +1,7 @@
 """Commands of keys, strings, hashes and sorted sets, and the time."""
 
 from collections.abc import Callable
+from functools import partial
 
 from tests.lab.simulator.store.keyspace import (
     OK,
@@ -24,17 +25,14 @@ def delete(space: Keyspace, keys: Args) -> Reply:
     return sum(space.exists(key) and space.delete(key) for key in keys)
 
 
-def _expire(unit_ms: int) -> Callable[[Keyspace, Args], Reply]:
-    def expire(space: Keyspace, args: Args) -> Reply:
-        if len(args) > 2:
-            raise NotSimulatedError("EXPIRE with options")
-        after_ms = integer(args[1]) * unit_ms
-        if not space.exists(args[0]):
-            return 0
-        space.expire_at(args[0], space.now_ms() + after_ms)
-        return 1
-
-    return expire
+def expire(space: Keyspace, args: Args, *, unit_ms: int) -> Reply:
+    if len(args) > 2:
+        raise NotSimulatedError("EXPIRE with options")
+    after_ms = integer(args[1]) * unit_ms
+    if not space.exists(args[0]):
+        return 0
+    space.expire_at(args[0], space.now_ms() + after_ms)
+    return 1
 
 
 def pttl(space: Keyspace, args: Args) -> Reply:
@@ -145,21 +143,18 @@ def _position(arg: bytes, length: int) -> int:
     return position + length if position < 0 else position
 
 
-def _by_score(*, reverse: bool) -> Callable[[Keyspace, Args], Reply]:
-    def by_score(space: Keyspace, args: Args) -> Reply:
-        key, first, last, *rest = args
-        low, high = (last, first) if reverse else (first, last)
-        found = _scored(space, key, low, high)
-        if reverse:
-            found.reverse()
-        if b"LIMIT" in rest:
-            at = rest.index(b"LIMIT")
-            start, max_count = integer(rest[at + 1]), integer(rest[at + 2])
-            found = found[start : None if max_count < 0 else start + max_count]
-            del rest[at : at + 3]
-        return _shown(found, options(rest, b"WITHSCORES"))
-
-    return by_score
+def by_score(space: Keyspace, args: Args, *, reverse: bool = False) -> Reply:
+    key, first, last, *rest = args
+    low, high = (last, first) if reverse else (first, last)
+    found = _scored(space, key, low, high)
+    if reverse:
+        found.reverse()
+    if b"LIMIT" in rest:
+        at = rest.index(b"LIMIT")
+        start, max_count = integer(rest[at + 1]), integer(rest[at + 2])
+        found = found[start : None if max_count < 0 else start + max_count]
+        del rest[at : at + 3]
+    return _shown(found, options(rest, b"WITHSCORES"))
 
 
 def zremrangebyscore(space: Keyspace, args: Args) -> Reply:
@@ -199,7 +194,7 @@ def _shown(found: Scored, asked: set[bytes]) -> Reply:
 COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
     b"DEL": delete,
     b"EXISTS": lambda space, keys: sum(map(space.exists, keys)),
-    b"EXPIRE": _expire(1000),
+    b"EXPIRE": partial(expire, unit_ms=1000),
     b"GET": lambda space, args: space.get(args[0], bytes),
     b"HDEL": hdel,
     b"HEXISTS": lambda space, args: int(args[1] in _fields(space, args)),
@@ -213,7 +208,7 @@ COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
     b"HSETNX": hsetnx,
     b"HVALS": lambda space, args: list(_fields(space, args).values()),
     b"PERSIST": persist,
-    b"PEXPIRE": _expire(1),
+    b"PEXPIRE": partial(expire, unit_ms=1),
     b"PTTL": pttl,
     b"SET": set_,
     b"STRLEN": lambda space, args: len(space.get(args[0], bytes) or b""),
@@ -223,9 +218,9 @@ COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
     b"ZCARD": lambda space, args: len(space.get(args[0], SortedSet) or _NO_MEMBERS),
     b"ZCOUNT": lambda space, args: len(_scored(space, *args)),
     b"ZRANGE": zrange,
-    b"ZRANGEBYSCORE": _by_score(reverse=False),
+    b"ZRANGEBYSCORE": by_score,
     b"ZREM": zrem,
     b"ZREMRANGEBYSCORE": zremrangebyscore,
-    b"ZREVRANGEBYSCORE": _by_score(reverse=True),
+    b"ZREVRANGEBYSCORE": partial(by_score, reverse=True),
     b"ZSCORE": zscore,
 }
