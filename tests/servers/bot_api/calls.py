@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from tests.servers.bot_api.chats import Chat
-from tests.servers.bot_api.errors import ApiError, FloodError
+from tests.servers.bot_api.errors import ApiError, flood
 from tests.servers.bot_api.parameters import Parameters
 
 
@@ -114,7 +114,7 @@ async def strike(fault: Fault, carry_out: CarryOut) -> Answer | None:
     """Return what the client gets instead of a plain answer; `None` cuts its connection."""
     match fault:
         case FloodWait(retry_after_s):
-            return Answer.refusing(FloodError(retry_after_s))
+            return Answer.refusing(flood(retry_after_s))
         case Refuse(status, description):
             return Answer.refusing(ApiError(status, description))
         case ServerError(status):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tests.servers.bot_api.account import Account
-from tests.servers.bot_api.errors import ApiError, FloodError
+from tests.servers.bot_api.errors import ApiError, flood
 from tests.servers.bot_api.values import (
     Entity,
     FormattedText,
@@ -197,13 +197,13 @@ class Chat:
         return old
 
     def count_showing(self) -> None:
-        """Count a draft or a chat action; raise `FloodError` beyond Telegram's limits."""
+        """Count a draft or a chat action; raise `ApiError` beyond Telegram's limits."""
         if self.kind != "private":
             return
         now = self._account.clock()
         for seconds, most in _SHOWING_LIMITS:
             if len([at for at in self._shown_at if at > now - seconds]) >= most:
-                raise FloodError(3)
+                raise flood(3)
         self._shown_at = (*self._shown_at[-_SHOWING_LIMITS[-1][1] :], now)
 
     def show_draft(self, draft: DraftMessage, topic_id: int) -> None:

@@ -1,12 +1,5 @@
 """Refusals of calls.
 
-ApiError                any answer that is not ok
-├── BadRequestError     400: the parameters are wrong, or what they name does not exist
-├── ForbiddenError      403: the bot may not write here (blocked, kicked, never started)
-├── NotFoundError       404: no such method or file
-├── ConflictError       409: getUpdates against a webhook or another getUpdates
-└── FloodError          429: too many requests, wait `retry_after` seconds
-
 The texts are Telegram's own, from the source of its Bot API server, because clients tell refusals
 apart by their texts.
 """
@@ -29,31 +22,7 @@ class BadRequestError(ApiError):
         super().__init__(400, f"Bad Request: {why}", **parameters)
 
 
-class NotFoundError(ApiError):
-    """Raised for an unknown method or file."""
-
-    def __init__(self, why: str = "") -> None:
-        super().__init__(404, f"Not Found: {why}" if why else "Not Found")
-
-
-class ForbiddenError(ApiError):
-    """Raised when the bot may not write to the chat."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(403, f"Forbidden: {why}")
-
-
-class ConflictError(ApiError):
-    """Raised when polling and a webhook, or two polls, conflict."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(409, f"Conflict: {why}")
-
-
-class FloodError(ApiError):
-    """Raised for too many requests; the client must wait `retry_after_s` seconds."""
-
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(
-            429, f"Too Many Requests: retry after {retry_after_s}", retry_after=retry_after_s
-        )
+def flood(retry_after_s: int) -> ApiError:
+    """Return the refusal of too many requests; the client must wait for so many seconds."""
+    text = f"Too Many Requests: retry after {retry_after_s}"
+    return ApiError(429, text, retry_after=retry_after_s)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.servers.bot_api.calls import Answer, Call, Faults, strike
-from tests.servers.bot_api.errors import ApiError, NotFoundError
+from tests.servers.bot_api.errors import ApiError
 from tests.servers.bot_api.methods import METHODS
 from tests.servers.bot_api.parameters import Parameters, read_parameters
 from tests.servers.bot_api.world import World
@@ -66,9 +66,9 @@ class HttpApi:
         return _written(answer)
 
     async def _carry_out(self, name: str, given: Parameters) -> Answer:
+        if name not in METHODS:
+            return Answer.refusing(ApiError(404, "Not Found: method not found"))
         try:
-            if name not in METHODS:
-                raise NotFoundError("method not found")
             return Answer.giving(await METHODS[name](self._world, given))
         except ApiError as error:
             return Answer.refusing(error)
@@ -76,11 +76,11 @@ class HttpApi:
     async def _download(self, request: Request) -> Response:
         try:
             self._check(request)
-            file = self._world.files.get(request.path_params["file_id"])
-            if file is None:
-                raise NotFoundError
         except ApiError as error:
             return _written(Answer.refusing(error))
+        file = self._world.files.get(request.path_params["file_id"])
+        if file is None:
+            return await _not_found(request)
         return Response(file.content, media_type="application/octet-stream")
 
     def _check(self, request: Request) -> None:
@@ -93,8 +93,8 @@ class HttpApi:
             raise ApiError(413, "Request Entity Too Large")
 
 
-async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's
-    return _written(Answer.refusing(NotFoundError()))
+async def _not_found(_request: Request, _error: Exception | None = None) -> Response:
+    return _written(Answer.refusing(ApiError(404, "Not Found")))
 
 
 def _written(answer: Answer) -> Response:

@@ -11,7 +11,7 @@ from functools import partial
 from bot.playground.scene import find_entities
 from tests.servers.bot_api.chats import Chat, Message
 from tests.servers.bot_api.contents import find_quote
-from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
+from tests.servers.bot_api.errors import ApiError, BadRequestError
 from tests.servers.bot_api.shapes import chat_shape, message_shape, reaction_shape, user_shape
 from tests.servers.bot_api.values import Entity, Media, MediaKind, Quote, Topic, Upload, User
 from tests.servers.bot_api.world import Press, World
@@ -187,14 +187,14 @@ class Person:
 
     async def block(self) -> None:
         chat = self._world.private_chat(self.user)
-        chat.closed = partial(ForbiddenError, "bot was blocked by the user")
+        chat.closed = partial(ApiError, 403, "Forbidden: bot was blocked by the user")
         await self._world.move_bot(chat, "kicked", by=self.user)
 
     async def unblock(self) -> None:
         await self.take_bot_in(self._world.private_chat(self.user))
 
     async def kick_bot(self, chat: Chat) -> None:
-        chat.closed = partial(ForbiddenError, f"bot was kicked from the {chat.kind} chat")
+        chat.closed = partial(ApiError, 403, f"Forbidden: bot was kicked from the {chat.kind} chat")
         await self._world.move_bot(chat, "kicked", by=self.user)
 
     async def take_bot_in(self, chat: Chat) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 
 from tests.servers.bot_api.account import Account
 from tests.servers.bot_api.chats import Chat, ChatKind, Member, Message, Status
-from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
+from tests.servers.bot_api.errors import ApiError, BadRequestError
 from tests.servers.bot_api.shapes import membership_shape, message_shape
 from tests.servers.bot_api.updates import Updates
 from tests.servers.bot_api.values import BotCommand, StoredFile, Upload, User
@@ -67,7 +67,8 @@ class World:
         if user.id not in self.chats:
             members = [Member(user, "member"), Member(self.account.bot, "member")]
             chat = self.chats[user.id] = Chat(self.account, user.id, "private", "", members)
-            chat.closed = partial(ForbiddenError, "bot can't initiate conversation with a user")
+            why = "Forbidden: bot can't initiate conversation with a user"
+            chat.closed = partial(ApiError, 403, why)
         return self.chats[user.id]
 
     def new_group(self, kind: ChatKind, title: str, members: Iterable[Member]) -> Chat:

@@ -6,7 +6,7 @@ from functools import partial
 from telegram.constants import ReactionEmoji
 
 from tests.servers.bot_api.chats import Chat, Member
-from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
+from tests.servers.bot_api.errors import ApiError, BadRequestError
 from tests.servers.bot_api.methods.messages import message_in
 from tests.servers.bot_api.parameters import Fields, Parameters, fields_of
 from tests.servers.bot_api.shapes import member_shape
@@ -30,7 +30,7 @@ async def leave_chat(world: World, given: Parameters) -> object:
     chat = world.open_chat(given.text("chat_id"))
     if chat.kind == "private":
         raise BadRequestError("chat member status can't be changed in private chats")
-    chat.closed = partial(ForbiddenError, f"bot is not a member of the {chat.kind} chat")
+    chat.closed = partial(ApiError, 403, f"Forbidden: bot is not a member of the {chat.kind} chat")
     await world.move_bot(chat, "left", by=world.account.bot)
     return True
 

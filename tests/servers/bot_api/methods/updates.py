@@ -4,7 +4,7 @@ import contextlib
 import re
 from urllib.parse import urlsplit
 
-from tests.servers.bot_api.errors import BadRequestError, ConflictError
+from tests.servers.bot_api.errors import ApiError, BadRequestError
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.shapes import Shape
 from tests.servers.bot_api.updates import Updates, Webhook
@@ -23,9 +23,10 @@ async def get_updates(world: World, given: Parameters) -> object:
     """Return waiting updates, or wait for one up to the timeout. A new poll ends an older one."""
     updates = world.updates
     if updates.webhook:
-        raise ConflictError(
-            "can't use getUpdates method while webhook is active; "
-            "use deleteWebhook to delete the webhook first"
+        raise ApiError(
+            409,
+            "Conflict: can't use getUpdates method while webhook is active; "
+            "use deleteWebhook to delete the webhook first",
         )
     updates.allow(_allowed_updates(given))
     updates.confirm(given.integer("offset"))
@@ -79,11 +80,12 @@ async def _wait(world: World, updates: Updates, timeout_s: int) -> None:
             lambda: updates.due() or not updates.is_polled_by(poll), timeout_s
         )
     if updates.webhook:
-        raise ConflictError("terminated by setWebhook request")
+        raise ApiError(409, "Conflict: terminated by setWebhook request")
     if not updates.is_polled_by(poll):
-        raise ConflictError(
-            "terminated by other getUpdates request; "
-            "make sure that only one bot instance is running"
+        raise ApiError(
+            409,
+            "Conflict: terminated by other getUpdates request; "
+            "make sure that only one bot instance is running",
         )
 
 
