@@ -22,6 +22,7 @@ from memory.work.item import BEGUN, WorkItem
 
 ANSWER_S = 3_600  # how long an item waits for the person to press a button
 _EXPIRED = 10**15  # as in `shared/messages.lua`
+_GONE_AGAIN_S = 60
 _LOOK_AGAIN_S = 86_400
 """Every entry of the index is looked at daily, also that of a task whose turn has begun."""
 
@@ -158,19 +159,21 @@ class WorkItems:
     async def take(self, conversation: Scope, id_: str, lease_s: float) -> TakenWork | None:
         """Take the lease on a due item; None if it is not due, gone or taken.
 
-        Then the index says when to look again, at the latest in a day.
+        Then the index says when to look again, at the latest in a day. An entry without an item is
+        removed at the second look: the commit that stores the item may be on its way.
         """
-        token = token_hex(16)
-        outcome, *answer = await self._hold(conversation, id_, token, lease_s)
+        token, member = token_hex(16), f"{conversation.tag}|{id_}"
+        request: dict[str, object] = {"id": id_, "token": token, "lease_ms": round(lease_s * 1000)}
+        outcome, *answer = await self._store.run("take_work", conversation, request)
         if outcome == b"taken":
             return TakenWork(conversation, WorkItem.of_stored(id_, answer[0]), token)
-        at = int(answer[0]) / 1000 if answer else self.now()
-        if outcome == b"gone":
-            await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{id_}")
-            # A commit may have stored it, and its place in the index, since we looked.
-            if not await self._store.client.call("HEXISTS", self._key(conversation), id_):
-                return None
-        await self._look_again(conversation, id_, at)
+        if answer:
+            await self._look_again(conversation, id_, int(answer[0]) / 1000)
+        elif (score := await self._store.client.call("ZSCORE", self._index, member)) is not None:
+            # The second look has a time that no commit stores: half a millisecond later.
+            again = {} if score % 1 else {"next": f"{_ms(self.now() + _GONE_AGAIN_S)}.5"}
+            request = {"member": member, "score": repr(score), **again}
+            await self._store.scripts["take_due"]([self._index], request)
         return None
 
     async def hold(self, taken: TakenWork, lease_s: float, sends: int = 0) -> None:
@@ -178,8 +181,9 @@ class WorkItems:
 
         It is raised right before a request leaves. With 0, one that was not sent does not count.
         """
-        id_, count = taken.item.id, sends or taken.item.sends
-        outcome, *_ = await self._hold(taken.conversation, id_, taken.token, lease_s, count)
+        lease = {"token": taken.token, "lease_ms": round(lease_s * 1000)}
+        request = {"id": taken.item.id, **lease, "sends": sends or taken.item.sends}
+        outcome, *_ = await self._store.run("take_work", taken.conversation, request)
         if outcome != b"taken":
             raise LeaseLost(taken.conversation.tag)
 
@@ -214,14 +218,6 @@ class WorkItems:
         elif not member:
             await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{item.id}")
         return bool(outcome > 0)
-
-    async def _hold(
-        self, conversation: Scope, id_: str, token: str, lease_s: float, sends: int | None = None
-    ) -> list[bytes]:
-        counted = {} if sends is None else {"sends": sends}
-        request = {"id": id_, "token": token, "lease_ms": int(_ms(lease_s)), **counted}
-        answer: list[bytes] = await self._store.run("take_work", conversation, request)
-        return answer
 
     def _is_meant(self, item: WorkItem, person: int) -> bool:
         return self._kind in ("", item.kind) and person in (0, item.person)

@@ -5,7 +5,7 @@ from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import US, Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import ask_and_learn, ask_fully
-from tests.servers.bot_api import Chat, Message
+from tests.servers.bot_api import Chat, Message, Person
 
 LEARNED = ("✍",)
 CHANGE = sentence("buttons.change_entry")
@@ -25,6 +25,11 @@ async def marked(rig: Rig, chat: Chat, text: str, mark: tuple[str, ...] = LEARNE
     await rig.telegram.wait_for(lambda: reaction(rig, chat, text) == mark)
 
 
+async def teach(rig: Rig, anna: Person, chat: Chat, text: str) -> None:
+    await ask_and_learn(rig, anna, chat, text)
+    await marked(rig, chat, text)
+
+
 async def test_neither_a_retry_nor_an_edit_brings_a_deleted_fact_back(rig: Rig) -> None:
     remember_with(rig)
     anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
@@ -39,12 +44,10 @@ async def test_neither_a_retry_nor_an_edit_brings_a_deleted_fact_back(rig: Rig) 
 async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(rig: Rig) -> None:
     remember_with(rig)
     anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
-    await ask_and_learn(rig, anna, chat, "My sister is called Ida")
-    await marked(rig, chat, "Ida")
+    await teach(rig, anna, chat, "My sister is called Ida")
     await rig.restart()
     await ask_and_learn(rig, anna, chat, "Is it raining?")
-    await ask_and_learn(rig, anna, chat, "My dog is called Rex")
-    await marked(rig, chat, "Rex")
+    await teach(rig, anna, chat, "My dog is called Rex")
     assert reaction(rig, chat, "raining?") == ()
     # Killed right after a reaction, the bot may set it once more.
     calls = rig.telegram.calls_to("setMessageReaction")
@@ -55,8 +58,7 @@ async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(r
     await marked(rig, chat, "Rex", ())
     assert reaction(rig, chat, "Ida") == LEARNED
 
-    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
-    await marked(rig, chat, "Aurora")
+    await teach(rig, anna, chat, "My boat is called Aurora")
     shows = await ask_fully(rig, anna, chat, "/memory")
     question = await ask_for_wording(rig, anna, shows, f"{CHANGE} 1")
     await rig.ask(anna, chat, "Their boat is Borealis.", reply_to=question)
@@ -65,8 +67,7 @@ async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(r
     await press_now(rig, anna, shows, f"{CHANGE} 1")
     await rig.telegram.wait_for(lambda: "“Their boat is Aurora.”" in shows.now.text)
 
-    await ask_and_learn(rig, anna, chat, "My goat is called Meck")
-    await marked(rig, chat, "Meck")
+    await teach(rig, anna, chat, "My goat is called Meck")
     await erase_now(rig, anna, chat, "/forget", reply_to=said(chat, "Meck"))
     await marked(rig, chat, "Meck", ())
     assert reaction(rig, chat, "Ida") == LEARNED
@@ -76,8 +77,7 @@ async def test_a_message_is_marked_once_its_fact_is_written_unless_it_is_quiet(r
     await ask_and_learn(rig, anna, chat, "My cat is called Tom")
     loud = await ask_fully(rig, anna, chat, "/memory quiet")
     assert loud.text == sentence("memory.marks_on")
-    await ask_and_learn(rig, anna, chat, "My bird is called Kiki")
-    await marked(rig, chat, "Kiki")
+    await teach(rig, anna, chat, "My bird is called Kiki")
     assert reaction(rig, chat, "Tom") == ()
 
     await erase_now(rig, anna, chat, "/clear")
@@ -99,8 +99,7 @@ async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_onc
     for words in ("My dog", "Once more", "It rained"):
         rig.script.on(words, "I've saved that.")
     anna, chat = await rig.start_with_anna(learn="facts", learn_every_turns=1)
-    await ask_and_learn(rig, anna, chat, "My dog is called Rex")
-    await marked(rig, chat, "Rex")
+    await teach(rig, anna, chat, "My dog is called Rex")
     await ask_and_learn(rig, anna, chat, "Once more: my dog is called Rex")
     claim = await ask_and_learn(rig, anna, chat, "It rained")
     told = await chat.wait_for_reply(after=claim)
@@ -110,8 +109,7 @@ async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_onc
 
     await rig.restart()
     await ask_and_learn(rig, anna, chat, "Hello")
-    await ask_and_learn(rig, anna, chat, "My cat is called Tom")
-    await marked(rig, chat, "Tom")
+    await teach(rig, anna, chat, "My cat is called Tom")
     said_by_bot = chat.texts
     assert said_by_bot.count("I've saved that.") == 3
     assert said_by_bot.count(told.text) == 1

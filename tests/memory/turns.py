@@ -7,7 +7,7 @@ from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry, Outcome
-from memory.queue.open_turn import Committed, OpenTurn
+from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.scopes.changes import Receipt
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
@@ -61,14 +61,19 @@ def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
 
 async def store(memory: Memory, said: Sequence[Message], conversation: Scope = HERE) -> None:
     """Store messages in one turn, whatever each of them is."""
-    turn = await begin(memory, 1, conversation)
-    await memory.turns.write_outbox(turn, b"[]")
-    await memory.turns.commit(turn, said, Cursor())
+    await finish(memory, await begin(memory, 1, conversation), said)
 
 
 async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:
+    return await finish(memory, turn, exchange_of(turn, answer))
+
+
+async def finish(
+    memory: Memory, turn: OpenTurn, said: Sequence[Message], closing: Closing | None = None
+) -> Committed:
+    """Store a reply and commit these messages."""
     await memory.turns.write_outbox(turn, b"[]")
-    return await memory.turns.commit(turn, exchange_of(turn, answer), Cursor())
+    return await memory.turns.commit(turn, said, Cursor(), closing=closing)
 
 
 async def begin(

@@ -72,6 +72,17 @@ async def no_pause(seconds: float) -> None:
     del seconds
 
 
+class Says:
+    """Work that says the text of its item, or nothing if it has none any more."""
+
+    kind = "reminder"
+
+    async def message(self, item: WorkItem) -> Outbox | None:
+        if item.text == "over":
+            return None
+        return Outbox(Destination(item.chat_id, item.topic_id), (Part(item.text),))
+
+
 def worker(
     memory: Memory,
     chat: QuietChat,
@@ -108,8 +119,7 @@ async def deaths(
 ) -> AsyncIterator[tuple[WorkItem, ScriptedChat]]:
     """Let a worker die after each step that it takes with an item, and an heir look afterwards."""
     for steps in dying.deaths():
-        one = make()
-        await store(memory, one, update_id=steps + 1)
+        one = await store(memory, make(), update_id=steps + 1)
         chat = ScriptedChat([])
         try:
             await work(worker(doomed(), chat))
@@ -137,8 +147,7 @@ async def test_whoever_dies_between_any_two_steps_at_most_the_message_in_doubt_i
 
 
 async def test_a_reminder_whose_request_is_in_doubt_comes_again_and_says_so(memory: Memory) -> None:
-    one = reminder(due=time.time() - 1)
-    await store(memory, one)
+    one = await store(memory, reminder(due=time.time() - 1))
     for in_doubt in (1, 2, 3):
         taken = await memory.work.take(HERE, one.id, LEASE_S)
         assert taken
@@ -157,8 +166,7 @@ async def test_who_ends_while_telegram_takes_nothing_has_not_tried(
     memory: Memory, *, is_killed: bool
 ) -> None:
     """The first 429 is Telegram's, later the worker waits for a permit of its own limit."""
-    one = reminder(due=time.time() - 1)
-    await store(memory, one)
+    one = await store(memory, reminder(due=time.time() - 1))
     chat = ScriptedChat([FloodWait(15)] * 5)
     for _ in range(5):
         waits = asyncio.Event()
@@ -181,28 +189,32 @@ async def test_who_ends_while_telegram_takes_nothing_has_not_tried(
     assert chat.texts == [TEXT]
 
 
-async def test_who_is_stopped_while_it_is_sent_deletes_it_and_it_comes_again_as_the_first(
-    memory: Memory,
+@pytest.mark.parametrize("is_stopped", [True, False])
+async def test_what_is_cancelled_while_it_is_sent_and_what_its_stopped_worker_sends_is_deleted(
+    memory: Memory, *, is_stopped: bool
 ) -> None:
-    await store(memory, reminder(due=time.time() - 1))
+    """If the worker was stopped, it comes again as the first."""
+    one = await store(memory, reminder(due=time.time() - 1))
     chat = ScriptedChat([])
     chat.before_answer.clear()
     due = worker(memory, chat)
     await begin(due)
     await chat.asked.wait()
     [task] = due._doing.values()
-    task.cancel()
+    if is_stopped:
+        task.cancel()
+    else:
+        await memory.work.cancel(HERE, one.id)
     chat.before_answer.set()
     await asyncio.gather(task, return_exceptions=True)
     assert chat.deleted == [(7, 100)]
     await work(worker(memory, chat))
-    assert chat.texts == [TEXT, TEXT]
-    assert await memory.work.list_open(HERE) == []
+    assert chat.texts == [TEXT] * (2 if is_stopped else 1)
+    assert await memory.client.call("EXISTS", memory.keys.scope(HERE).work) == 0
 
 
 async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
-    one = reminder(due=time.time() - 1)
-    await store(memory, one)
+    one = await store(memory, reminder(due=time.time() - 1))
     chat, people = ScriptedChat([]), set[int]()
     due = worker(memory, chat, serves=lambda person, _: person in people)
     await work(due)
@@ -227,20 +239,6 @@ async def test_an_item_of_an_unknown_kind_waits_as_long_as_it_is_late(
     assert began + pause_s - 1 <= looks_at <= 2 * time.time() - began + pause_s + 1
 
 
-async def test_what_was_cleared_or_cancelled_while_it_was_sent_is_deleted(memory: Memory) -> None:
-    one = reminder(due=time.time() - 1)
-    await store(memory, one)
-    chat = ScriptedChat([])
-    chat.before_answer.clear()
-    working = asyncio.create_task(work(worker(memory, chat)))
-    await chat.asked.wait()
-    await memory.work.cancel(HERE, one.id)
-    chat.before_answer.set()
-    await working
-    assert chat.deleted == [(7, 100)]
-    assert await memory.client.call("EXISTS", memory.keys.scope(HERE).work) == 0
-
-
 async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
     """A flood: later. Blocked: erased, also if it would repeat. Refused: at its next time."""
     chat = ScriptedChat([FloodWait(3), None, Blocked(), Refused("other"), FloodWait(600)])
@@ -259,25 +257,25 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
     assert chat.texts[1:] == ["⏰ 3"]
 
 
+@pytest.mark.parametrize("kind", [None, Says()], ids=["reminder", "other work"])
 @pytest.mark.parametrize("rule", ["", "0 9 * * *"])
 @pytest.mark.parametrize("reason", ["topic_gone", "closed", "chat_gone"])
 async def test_what_has_lost_its_topic_or_its_chat_ends(
-    memory: Memory, rule: str, reason: RefusalReason
+    memory: Memory, kind: Work | None, rule: str, reason: RefusalReason
 ) -> None:
     one = replace(reminder(due=time.time() - 1), rule=rule, topic_id=5, message_id=11)
     await store(memory, one)
     chat = ScriptedChat([Refused(reason)])
-    await work(worker(memory, chat))
+    await work(worker(memory, chat, kind))
     waits, is_said = rule and reason == "closed", reason != "chat_gone"
-    said = [] if waits or not is_said else [(Destination(7), LAST)]
+    said = [] if waits or not is_said else [(Destination(7), one.text if kind else LAST)]
     assert [(to, part.text) for to, part in chat.sent] == said
     assert len(await memory.work.list_open(HERE)) == bool(waits)
 
 
 @pytest.mark.parametrize("topic_id", [0, 5])
 async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_id: int) -> None:
-    one = replace(reminder(due=time.time() - 600), topic_id=topic_id)
-    await store(memory, one)
+    one = await store(memory, replace(reminder(due=time.time() - 600), topic_id=topic_id))
     chat = ScriptedChat([Refused("closed")] * (2 if topic_id else 1))
     await work(worker(memory, chat))
     assert chat.texts == []
@@ -302,16 +300,8 @@ async def test_an_item_ends_if_its_chat_is_closed_for_a_month(memory: Memory) ->
     assert [(to, part.text) for to, part in chat.sent] == [(Destination(ANN), said.text)]
 
 
-async def test_any_work_goes_to_the_chat_itself_if_its_topic_is_gone(memory: Memory) -> None:
-    await store(memory, replace(reminder(due=time.time() - 1), topic_id=5))
-    chat = ScriptedChat([Refused("topic_gone")])
-    await work(worker(memory, chat, Says()))
-    assert [to for to, _ in chat.sent] == [Destination(7)]
-
-
 async def test_without_telegrams_answer_it_is_sent_once_more_and_says_so(memory: Memory) -> None:
-    one = reminder(due=time.time() - 1)
-    await store(memory, one)
+    one = await store(memory, reminder(due=time.time() - 1))
     chat = ScriptedChat([OutcomeUnknown(), OutcomeUnknown()])
     await work(worker(memory, chat))
     assert len(await memory.work.list_open(HERE)) == 1
@@ -354,8 +344,7 @@ async def test_a_question_that_stayed_without_an_answer_is_ended_with_one_messag
 
 
 async def test_an_erased_question_says_nothing_when_its_time_comes(memory: Memory) -> None:
-    repeating = replace(reminder(due=0), at="", rule="0 9 * * *", zone="UTC")
-    await store(memory, repeating)
+    repeating = await store(memory, replace(reminder(due=0), at="", rule="0 9 * * *", zone="UTC"))
     await memory.work.cancel(HERE, repeating.id)
     await memory.client.call("ZADD", memory.keys.work, 0, f"{HERE.tag}|{repeating.id}")
     assert await said(memory) == []
@@ -392,8 +381,7 @@ async def test_whoever_dies_between_any_two_steps_a_task_has_one_turn(
 
 
 async def test_a_task_waits_while_the_conversation_is_off_the_record(memory: Memory) -> None:
-    one = a_task()
-    await store(memory, one)
+    one = await store(memory, a_task())
     end = Entry(9, ANN, is_alone=True, body=b"[]")
     sessions = OffRecordSessions(memory.store, memory.mailbox)
     await sessions.begin(HERE, time.time() - 1, time.time() + 60, end)
@@ -408,8 +396,7 @@ async def test_a_task_waits_while_the_conversation_is_off_the_record(memory: Mem
 
 
 async def test_a_task_that_has_begun_is_erased_after_a_day(memory: Memory) -> None:
-    one = a_task()
-    await store(memory, one)
+    one = await store(memory, a_task())
     assert await said(memory) == []
     assert await memory.work.list_open(HERE) == []
     assert await said(memory) == []
@@ -420,23 +407,13 @@ async def test_a_task_that_has_begun_is_erased_after_a_day(memory: Memory) -> No
     assert len(await waiting(memory)) == 1
 
 
-class Says:
-    """Work that says the text of its item, or nothing if it has none any more."""
-
-    kind = "reminder"
-
-    async def message(self, item: WorkItem) -> Outbox | None:
-        if item.text == "over":
-            return None
-        return Outbox(Destination(item.chat_id, item.topic_id), (Part(item.text),))
-
-
 async def test_who_mutes_gets_of_a_feature_that_says_unasked_only_what_they_asked_for(
     memory: Memory,
 ) -> None:
     here = await memory.scopes.read(HERE)
     asked = replace(reminder("asked for", due=time.time() - 1), message_id=11)
-    for each in (asked, replace(asked, text="unasked", message_id=0, id="00000001")):
+    unasked = replace(asked, text="unasked", message_id=0, id="00000001")
+    for each in (asked, unasked, replace(asked, text="over", id="00000002")):
         await memory.work.add(here, each)
     await set_mute(memory.scopes, ANN, 1, is_muted=True)
     chat = ScriptedChat([])
@@ -509,17 +486,9 @@ async def test_work_that_does_not_end_is_a_failure_unless_it_is_cancelled(memory
     due = worker(memory, ScriptedChat([]), Hangs())
     due.lease_s = 0.01
     await work(due)
-    found = await memory.work.find(HERE, one.id)
-    assert found
-    assert found.sends == 0
+    assert [each.sends for each in await memory.work.list_open(HERE)] == [0]
     assert due._failures == {(HERE, one.id): 1}
     await memory.client.call("ZADD", memory.keys.work, 0, f"{HERE.tag}|{one.id}")
     await memory.work.cancel(HERE, one.id)
     await work(due)
     assert due._failures == {}
-
-
-async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
-    await memory.work.add(await memory.scopes.read(HERE), reminder("over", due=time.time() - 1))
-    assert await said(memory, Says()) == []
-    assert await memory.work.list_open(HERE) == []

@@ -11,11 +11,10 @@ from memory.memory import Memory, MemoryOptions
 from memory.message import Message, RepliedTo
 from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory_of
-from tests.memory.turns import ANN, BOB, HERE, begin, read_by
+from tests.memory.turns import ANN, BOB, HERE, begin, finish, read_by
 
 THEN = 1_000
 NOTHING: tuple[RepliedTo, ...] = ()
@@ -33,9 +32,7 @@ def memory(store: RedisClient) -> Memory:
 
 
 async def say(memory: Memory, number: int, *said: Message) -> None:
-    turn = await begin(memory, number)
-    await memory.turns.write_outbox(turn, b"[]")
-    await memory.turns.commit(turn, said, Cursor())
+    await finish(memory, await begin(memory, number), said)
 
 
 def question(number: int, text: str, sender: int = ANN) -> Message:

@@ -26,7 +26,7 @@ from memory.work.item import WorkItem
 from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.bot.turn.test_quota import NO_QUOTA, quota_step, request_of
-from tests.memory.turns import ANN, BOB, HERE, begin, clear, read_by, take, texts
+from tests.memory.turns import ANN, BOB, HERE, begin, clear, finish, read_by, take, texts
 from tests.quiet_chat import QuietChat
 
 SAID_AT = 1_700_000_000
@@ -85,10 +85,8 @@ class Revising:
 async def tell(memory: Memory, *said: Message, answer: str = "yes") -> None:
     """Store an exchange: messages of Ann, and the answer unless it is empty."""
     number = int(await memory.client.call("INCR", "told"))
-    turn = await begin(memory, number)
-    await memory.turns.write_outbox(turn, b"[]")
     replies = [Message(0, 0, "assistant", answer, SAID_AT, message_ids=(12,))] if answer else []
-    await memory.turns.commit(turn, [*said, *replies], Cursor())
+    await finish(memory, await begin(memory, number), [*said, *replies])
 
 
 def words(text: str = "old words", *ids: int) -> Message:

@@ -10,11 +10,10 @@ from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import with_facts
-from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from tests.memory.erasure.test_correcting import TOPIC, known
 from tests.memory.erasure.test_forgetting import expire
-from tests.memory.turns import ANN, ANNS, HERE, begin, carry_out, clear, history_of, put
+from tests.memory.turns import ANN, ANNS, HERE, begin, carry_out, clear, finish, history_of, put
 from tests.memory.work.test_items import TEA, know, reminder, texts
 
 NEW = "Their boat is called Aurora."
@@ -23,12 +22,10 @@ NEW = "Their boat is called Aurora."
 async def say(
     memory: Memory, number: int, question: str, answer: str, *, used: str = "", at: float = 0
 ) -> None:
-    turn = await begin(memory, number)
-    await memory.turns.write_outbox(turn, b"[]")
     at = at or time.time()
     asked = Message(0, 0, "user", question, at, ANN, "Ann", (number,), 3)
     said = Message(0, 0, "assistant", answer, at, tokens=1, used=used)
-    await memory.turns.commit(turn, [asked, said], Cursor())
+    await finish(memory, await begin(memory, number), [asked, said])
 
 
 async def say_and_learn(memory: Memory, number: int = 2, *, at: float = 0) -> None:

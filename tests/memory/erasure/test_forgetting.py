@@ -42,6 +42,7 @@ from tests.memory.turns import (
     clear,
     erase_all,
     exchange_of,
+    finish,
     store,
     take,
     texts,
@@ -119,11 +120,9 @@ async def say(
     here: Scope = HERE,
     used: str = "",
 ) -> None:
-    turn = await begin(memory, number, here)
     asked = Message(0, 0, "user", question, number, asker, message_ids=(number,))
-    await memory.turns.write_outbox(turn, b"[]")
     answered = Message(0, 0, "assistant", answer, number, used=used)
-    await memory.turns.commit(turn, [asked, answered], Cursor())
+    await finish(memory, await begin(memory, number, here), [asked, answered])
 
 
 async def test_an_answer_that_is_committed_while_its_message_is_forgotten_goes_with_it(

@@ -19,12 +19,11 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import Fact
-from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
 from memory.text.internal_model import AnswerShape, InternalModelUnavailable
-from tests.memory.turns import HERE, begin
+from tests.memory.turns import HERE, begin, finish
 from tests.memory.words_embedder import WordsEmbedder
 
 
@@ -122,13 +121,11 @@ async def talk(
     stored = await memory.client.call("GET", "updates") or 0
     for number, text in enumerate(texts, start=int(stored) + 1):
         await memory.client.call("SET", "updates", number)
-        turn = await begin(memory, number, conversation)
-        await memory.turns.write_outbox(turn, b"[]")
         messages = [
             Message(0, 0, "user", text, 1_000.0 + number, 7, "Ann", (number,), 3),
             Message(0, 0, "assistant", "yes", 1_000.5 + number, tokens=1),
         ]
-        await memory.turns.commit(turn, messages, Cursor(), closing=closing or Closing())
+        await finish(memory, await begin(memory, number, conversation), messages, closing)
 
 
 async def talk_and_learn(

@@ -18,7 +18,6 @@ from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.search.message_search import SearchFilter
 from memory.store.client import RedisClient
@@ -35,6 +34,7 @@ from tests.memory.turns import (
     carry_out,
     clear,
     exchange,
+    finish,
     put,
     read_by,
     take,
@@ -155,8 +155,7 @@ async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their
         forwarded_at=900.0,
     )
     answer = Message(3, 1, "assistant", "yes", 1_001.0, tokens=1, is_first_party=False)
-    await memory.turns.write_outbox(turn, b"[]")
-    await memory.turns.commit(turn, [comment, forwarded, answer], Cursor())
+    await finish(memory, turn, [comment, forwarded, answer])
     stored = await ChatHistory.read(other.histories, HERE)
     assert list(stored.messages) == [comment, forwarded, answer]
     assert await memory.forgetting.find_exchange(HERE, 1) == [comment, answer]

@@ -19,7 +19,6 @@ from memory.queue.mailbox import Entry
 from memory.scopes.entries import Fact, Synopsis
 from memory.scopes.fields import Digest, State
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.commands import Command
 from memory.store.keys import Scope
@@ -36,6 +35,7 @@ from tests.memory.turns import (
     HERE,
     clear,
     erase_all,
+    finish,
     forget_ann,
     take,
     texts,
@@ -55,8 +55,7 @@ async def say(memory: Memory, text: str, where: Scope = HERE, sender: int = ANN)
         Message(0, 0, "user", text, now, sender, "Ann", (update,), 3),
         Message(0, 0, "assistant", f"You said: {text}", now, message_ids=(update + 1,), tokens=3),
     ]
-    await memory.turns.write_outbox(turn, b"[]")
-    await memory.turns.commit(turn, said, Cursor())
+    await finish(memory, turn, said)
     await memory.learn(where)
 
 

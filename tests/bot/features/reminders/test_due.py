@@ -103,8 +103,7 @@ async def test_only_its_person_stops_a_task(memory: Memory) -> None:
 async def test_the_answer_of_a_late_task_says_so_and_one_that_repeats_can_be_stopped(
     memory: Memory, late_s: int, rule: str
 ) -> None:
-    task = replace(TASK, due=int(time.time()) - late_s, rule=rule)
-    await store(memory, task)
+    task = await store(memory, replace(TASK, due=int(time.time()) - late_s, rule=rule))
     context = await context_of(memory)
     message = context.user_message
     request = Request((message_of(task, 0),), message, (message,))
