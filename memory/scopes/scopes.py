@@ -37,6 +37,7 @@ _MAX_SENT = 64  # of a longer field only a digest is sent with a write, to see i
 _events: partial[defaultdict[str, asyncio.Event]] = partial(defaultdict, asyncio.Event)
 _FIRST_CONTENT = 2  # a script's first argument is a JSON object; contents follow it
 
+Reading = tuple[Scope, tuple[str, str]]  # of a scope under its epoch and erasure version
 Change = Write | Revision | None
 Decide = Callable[[ScopeMemory], Change | Awaitable[Change]]
 """Returns what to change in a scope as it was read, None for nothing; it may be called again."""
@@ -247,10 +248,13 @@ class Scopes:
                 continue
             return Receipt()
 
-    async def set_field(self, scope: Scope, field: Field) -> None:
-        """Set one field, unless it has this value already; raise `StoreError`."""
+    async def set_field(self, scope: Scope, field: Field, said: Reading | None = None) -> None:
+        """Set one field; raise `StoreError`, or `LeaseLost` if anything was erased since `said`."""
 
-        def decide(here: ScopeMemory) -> Write | None:
+        async def decide(here: ScopeMemory) -> Write | None:
+            meta = await self.store.read_meta(said[0], "epoch", "erasure") if said else ()
+            if said and version_of(meta) != said[1]:
+                raise LeaseLost(said[0].tag)
             is_set = here.fields.get(field.name, "") == field.stored
             return None if is_set else Write(fields=[field])
 

@@ -21,10 +21,7 @@ from bot.reply.parts import Parts, shortened
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
-from memory.scopes.changes import NotWritten, Write
-from memory.scopes.fields import PersonsZone
 from memory.scopes.scopes import Scopes
-from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
 
@@ -107,10 +104,8 @@ class RemindersCommand:
         before = await self.scopes.read(Scope.of_person(sender.id))
         zone = await find_named_zone(place) or await self.ask_for_zone(sender.id, place)
         if zone:
-            try:
-                await self.scopes.write(before, Write(fields=[PersonsZone(zone)]))
-            except NotWritten:  # the person may have been forgotten while the model was asked
-                raise LeaseLost(conversation.tag) from None
+            # The person may have been forgotten while the model was asked.
+            await store_zone(self.scopes, sender.id, zone, (before.scope, before.version))
             return Answer(await self._go_on(sender, conversation, zone))
         *_, unknown = self.sentences.say(sender.language, "reminders.unknown_zone", place=place)
         data = f"{VERB}:{sender.id}:{_ZONE}"

@@ -138,13 +138,14 @@ class ReminderTools(AIContextBehavior):
                 f"answer only: {QUESTION_ALONE}"
             )
         if zone and not known:
-            await store_zone(self._scopes, person, zone)
+            here = context.conversation, context.chat_history.version
+            await store_zone(self._scopes, person, zone, here)
         waiting = await self._reminders.list_open(context.conversation, person, is_open=False)
         # One that waited for the zone is set below the answer, with all others that did.
         if not any(each.needs_zone and _said_in(each) == _said_in(reminder) for each in waiting):
-            here, opened = context.conversation.chat_id, reminder.opened(due)
-            alike = (each for each in open_now if _said_in(each) == _said_in(opened))
-            same = (each for each in alike if each.chat_id == here)
+            opened = reminder.opened(due)
+            set_here = await self._reminders.list_open(context.conversation, person)
+            same = (each for each in set_here if _said_in(each) == _said_in(opened))
             # Asked for twice, also by a turn that begins again after a crash, it is one.
             reminder = replace(opened, id=next((each.id for each in same), reminder.id))
             _add(reminder, context, open_now)

@@ -15,11 +15,13 @@ from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext, Background, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
+from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.store import client
-from tests.memory.turns import ANN, HERE
+from memory.store.errors import LeaseLost
+from tests.memory.turns import ANN, HERE, carry_out
 from tests.memory.work.test_items import reminder, store
 
 NOW = 1_790_000_000.0  # 2026-09-21 14:13:20 UTC
@@ -50,6 +52,10 @@ async def test_a_reminder_in_minutes_needs_no_zone_and_names_its_request(memory:
     (tea,) = context.work.added
     assert (tea.text, tea.due, tea.person, tea.message_id) == ("Tea", NOW + 1_200, ANN, 31)
     assert (tea.language, tea.is_open) == ("de", True)
+    await store(memory, replace(tea, chat_id=-100))  # the name of a group after it has moved
+    again = await context_of(memory)
+    await called(memory, again, "set_reminder", text="Tea", in_minutes=20)
+    assert [each.id for each in again.work.added] == [tea.id]
 
 
 async def test_a_reminder_holds_only_what_the_person_sees(memory: Memory) -> None:
@@ -85,6 +91,17 @@ async def test_odd_reminders_are_refused(
     assert said.startswith("Error: ")
     assert why in said
     assert context.work.added == []
+
+
+async def test_after_a_forgetting_a_turn_from_before_stores_no_zone(memory: Memory) -> None:
+    """The worker may hear of the forgetting only when it renews its lease."""
+    await store(memory, reminder())
+    context = await context_of(memory)
+    await carry_out(memory, Job("j", "forget", ANN, 3, time.time(), b""))
+    when = {"at": "2027-01-01T09:00", "time_zone": "Asia/Tokyo"}
+    with pytest.raises(LeaseLost):
+        await called(memory, context, "set_reminder", text="Tea", **when)
+    assert await read_zone(memory.scopes, ANN) == ""
 
 
 async def test_a_person_has_at_most_fifty_open_reminders(memory: Memory) -> None:
@@ -129,28 +146,21 @@ AT_NINE = {"text": "Call your sister", "at": "2026-09-22T09:00"}
 WISHES = tomllib.loads(Path(__file__).with_name("own_words.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("said", "wanted"), WISHES["set"].items())
-async def test_what_the_person_says_themselves_is_set_though_a_file_is_in_the_talk(
-    memory: Memory, said: str, wanted: dict[str, object]
+@pytest.mark.parametrize(
+    ("is_set", "said", "wanted"),
+    [(how == "set", *wish) for how in ("set", "asked") for wish in WISHES[how].items()],
+)
+async def test_what_the_person_says_is_set_and_what_a_file_in_the_talk_may_have_said_is_asked(
+    memory: Memory, said: str, wanted: dict[str, object], *, is_set: bool
 ) -> None:
     context = await context_of(memory, said)
     await store_zone(memory.scopes, ANN, "Europe/Berlin")
     passage = "From documents:\n[allotment.md] The gate closes at six."
     context.background = Background(window=(OF_OTHERS,), memory_context=passage)
     for _ in range(2):
-        assert (await called(memory, context, "set_reminder", **wanted)).startswith("Set for ")
-    assert [each.is_open for each in context.work.added] == [True]
-
-
-@pytest.mark.parametrize(("said", "wanted"), WISHES["asked"].items())
-async def test_what_a_file_may_have_said_is_asked(
-    memory: Memory, said: str, wanted: dict[str, object]
-) -> None:
-    context = await context_of(memory, said)
-    await store_zone(memory.scopes, ANN, "Europe/Berlin")
-    context.background = Background(window=(OF_OTHERS,))
-    assert (await called(memory, context, "set_reminder", **wanted)).startswith("Not set yet")
-    assert [(each.is_open, each.is_first_party) for each in context.work.added] == [(False, False)]
+        answer = await called(memory, context, "set_reminder", **wanted)
+        assert answer.startswith("Set for " if is_set else "Not set yet")
+    assert [(each.is_open, each.is_first_party) for each in context.work.added] == [(is_set,) * 2]
     assert await read_zone(memory.scopes, ANN) == "Europe/Berlin"
 
 
