@@ -118,8 +118,8 @@ async def test_a_receipt_comes_in_a_new_message_if_its_question_is_out_of_reach(
 
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)
-async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
-    memory: Memory, error: TelegramError
+async def test_a_job_that_cannot_be_reported_yet_or_that_another_process_runs_delays_no_other(
+    memory: Memory, other: Memory, error: TelegramError
 ) -> None:
     reports: list[str] = []
 
@@ -130,12 +130,13 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
 
     maintenance = Maintenance(memory, BackgroundLearner(memory.learn), report, nothing)
     await maintenance._serve_jobs()
-    for job in ("delayed", "other"):
+    await other.store.lease(memory.keys.job("theirs", "lease"), 60_000).hold()
+    for job in ("delayed", "theirs", "other"):
         await memory.jobs.start_job(Job(job, "forget", 7, 10, 1_000.0, b""))
-    for _ in range(3):
+    for _ in range(4):
         await maintenance._serve_jobs()
     assert reports == ["delayed", "other"]
-    assert await memory.client.call("XLEN", memory.keys.jobs) == 1
+    assert await memory.client.call("XLEN", memory.keys.jobs) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Learning from watermarks: when, once, in which scope, and what happens in trouble."""
 
+import asyncio
 import time
 from dataclasses import replace
 from math import inf
@@ -25,6 +26,7 @@ from memory.scopes.scope_memory import RECIPE
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.search.embeddings import EmbeddingsUnavailable, fingerprint_of
 from memory.store.client import RedisClient
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable
 from tests.memory.behaviors.batches import NOW, answered, batch, said
@@ -266,6 +268,24 @@ async def test_only_one_process_learns_from_a_conversation_at_once(
     assert len(model.asked) == 1
     again_in = await noted(memory)
     assert again_in is None or again_in < 15
+
+
+async def test_a_learner_keeps_its_lease_also_after_redis_was_away(
+    memory: Memory, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.learning.learner._LEASE_MS", 30)
+    failures, kept = iter([StoreUnavailable()]), asyncio.Event()
+
+    async def hold(*_: object) -> bool:
+        for failure in failures:
+            raise failure
+        kept.set()
+        return True
+
+    monkeypatch.setitem(memory.scripts, "lease", hold)
+    memory.enable_learning([Notes(every=1)], model)
+    model.meanwhile = kept.wait
+    await talk_and_learn(memory, "one")
 
 
 async def test_tool_writes_are_carried_out_once_after_the_turn(memory: Memory) -> None:
