@@ -10,7 +10,7 @@ nothing is lost, only delivered again.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -86,8 +86,7 @@ class Backoff:
         if kind != self._logged:
             # Only the texts of our own errors are known to hold no secret.
             is_ours = isinstance(error, TelegramError | DeliveryError)
-            text = str(error) if is_ours else ""
-            text = error.description if isinstance(error, Refused) else text
+            text = error.description if isinstance(error, Refused) else str(error) * is_ours
             log.warning("telegram call failed", step=self._step, error=kind, description=text)
             self._logged = kind
         longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))
@@ -169,7 +168,7 @@ class Poller:
     backoff: Backoff
     take_over: bool = False
     _offset: int | None = field(default=None, init=False)
-    _accepted_ahead: dict[int, None] = field(default_factory=dict, init=False)
+    _accepted_ahead: set[int] = field(default_factory=set, init=False)
     _stuck: int = field(default=0, init=False)
     # `identify` has checked; a webhook that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
@@ -257,32 +256,36 @@ class Poller:
         self._note(handed, {each["update_id"] for each in updates if "message" in each})
 
     def _note(self, handed: _Handed, messages: Container[object]) -> None:
-        failures = {
-            update_id: failure
-            for update_id, done in handed.items()
-            if done and (failure := done.exception())
-        }
+        """Move the offset to the first update that failed, and raise its failure."""
+        failures = {id_: why for id_, each in handed.items() if each and (why := each.exception())}
         is_full = len(handed) == _MAX_UPDATES
-        are_alone = {type(each) for each in failures.values()} == {UpdateRefused}
-        # Calls may fail for several presses in one chat. Several of the rest may concern everybody.
-        rest = [each for each in failures.values() if not isinstance(each.__cause__, TelegramError)]
-        self._stuck = self._stuck + 1 if is_full and are_alone and len(rest) <= 1 else 0
-        if self._stuck > _MAX_STUCK:
+        if self._is_stuck(failures.values() if is_full else ()):
             log.error("updates dropped", updates=[*failures], reason="refused in full polls")
             failures.clear()
-        refusal: BaseException | None = None
-        for update_id in handed:
-            failure = failures.get(update_id)
-            if failure is None and refusal is None:
-                self._offset, self._stuck = update_id + 1, 0  # the next poll may bring others
-            elif failure is None:
-                self._accepted_ahead[update_id] = None
-            refusal = refusal or failure
+        ids = list(handed)
+        end = ids.index(next(iter(failures))) if failures else len(ids)
+        if end > 0:
+            self._offset, self._stuck = ids[end - 1] + 1, 0  # the next poll may bring others
+        if not failures:
+            self._accepted_ahead.clear()
+            return
+        ahead, refusal = [each for each in ids[end:] if each not in failures], failures[ids[end]]
+        self._accepted_ahead.update(ahead)
         if is_full and isinstance(refusal, UpdateRefused):
             # Intake drops a refused update when it stores another one a minute later. A full poll
             # brings no new one, so a message is handed on again, but no press: it would act twice.
-            again = (each for each in self._accepted_ahead if each in messages)
-            self._accepted_ahead.pop(next(again, 0), None)
-        if refusal is not None:
-            raise refusal
-        self._accepted_ahead.clear()
+            self._accepted_ahead.discard(next((each for each in ahead if each in messages), 0))
+        raise refusal
+
+    def _is_stuck(self, failures: Collection[BaseException]) -> bool:
+        """Say whether single updates were refused in many full polls, one after the other.
+
+        If Redis or our code refuses them, others may wait for the same; several failing calls may
+        all be of one chat.
+        """
+        causes = [each.__cause__ for each in failures if isinstance(each, UpdateRefused)]
+        rest = [each for each in causes if not isinstance(each, TelegramError)]
+        is_common = len(rest) > 1 or any(isinstance(each, StoreError) for each in rest)
+        are_alone = 0 < len(causes) == len(failures) and not is_common
+        self._stuck = self._stuck + 1 if are_alone else 0
+        return self._stuck > _MAX_STUCK

@@ -13,6 +13,7 @@ from bot.telegram.connection import Backoff, Pause, Poller, TelegramHealth
 from bot.telegram.errors import NotAccepted, OutcomeUnknown, UpdateRefused
 from bot.telegram.intake import Accept
 from memory.memory import Memory
+from memory.store.errors import StoreRefused
 from memory.store.store import NamedLease
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import Act, Reply, ScriptedApi, delivering_to, ok, refusal
@@ -182,23 +183,24 @@ async def test_others_hardly_wait_while_one_update_is_refused(
 async def test_an_update_that_is_refused_alone_in_full_polls_is_dropped(
     polled: Polled, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If intake stores none of the others, it cannot see that only this one is refused."""
+    """Intake stores none of the others. One that Redis refuses waits: it may refuse them all."""
     monkeypatch.setattr(connection, "_MAX_STUCK", 3)
-    refusals = [UpdateRefused()] * 5
+    refusals, causes = [UpdateRefused()] * 5, [StoreRefused("ERR max daily requests")] * 5
 
     async def accept(raw: Mapping[str, object], **_: bool) -> None:
         if raw["update_id"] in (10, 110):
-            raise UpdateRefused
+            raise UpdateRefused from None if refusals or not causes else causes.pop()
         if raw["update_id"] == 11 and refusals:
             raise refusals.pop()
         if raw["update_id"] in (12, 13):  # presses in a chat for which calls fail
             raise UpdateRefused from OutcomeUnknown("500")
 
     full = [updates(*range(10, 110))]
-    # Polls with two failures of ours do not count, and one that is not full begins the count again.
-    polls = *full * 5, *full * 3, updates(10, 11), *full * 4, *[updates(110)] * 5
+    # Polls with two failures of ours do not count, nor those in which Redis refuses; one that is
+    # not full begins the count again.
+    polls = *full * 10, *full * 3, updates(10, 11), *full * 4, *[updates(110)] * 5
     await polled(*polls, accept=accept)
-    assert offsets(api) == [None] * 13 + ["110"] * 6
+    assert offsets(api) == [None] * 18 + ["110"] * 6
 
 
 async def test_an_update_that_cannot_be_read_costs_only_itself(
