@@ -32,7 +32,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turn_store import TurnStore
 from memory.scopes.history import ChatHistory, Histories
-from memory.store.errors import LeaseLost, StoreFull
+from memory.store.errors import LeaseLost, StoreError, StoreFull
 from memory.store.keys import Scope
 from memory.work.item import due_task
 from memory.work.items import WorkItems
@@ -244,7 +244,8 @@ class TurnRunner:
             for message in messages:
                 if message.role == "assistant":
                     await self.behaviors.on_new_message(call_context, message)
-                    await self._note_open(request, history.conversation)
+                    with suppress(StoreError):  # else the next turn would wait for our lease
+                        await self._note_open(request, history.conversation)
             await self.behaviors.on_suspend(call_context)
 
 

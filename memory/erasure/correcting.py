@@ -185,16 +185,13 @@ class Correcting:
         self, conversation: Scope, place: Scope, chain: Sequence[Fact], instead: str = ""
     ) -> "_LostWords":
         """Return what goes with a fact; any topic of the person's chat may have repeated it."""
-        gone = _LostWords(place, chain, instead)
+        gone = _LostWords(conversation, place, chain, instead)
         topics = await self._topics(conversation) if place.is_person else ()
         resting = await self._resting_on(*gone.wordings)
         before_sources = {scope: max(0, min(seqs) - 1) for scope, seqs in resting.items()}
         gone.read_until = dict.fromkeys(topics, 0) | before_sources | {conversation: 0}
         said_here = (await self._resting_on(chain[0])).get(conversation, ())
         gone.seqs = tuple(seq for seq in said_here if seq > 0)
-        if gone.seqs:
-            others = gone.read_until.keys() - {conversation}
-            gone.because = dict.fromkeys(others, _elsewhere(conversation, gone.seqs[0]))
         return gone
 
     async def _topics(self, conversation: Scope) -> list[Scope]:
@@ -215,8 +212,7 @@ class Correcting:
             here = await gone.hiding(store, facts)
         others = [scope for scope in gone.read_until if scope != gone.place]
         await self._update_each(others, partial(gone.hiding, store))
-        for each in others:
-            gone.found.pop(each)
+        gone.found = {scope: each for scope, each in gone.found.items() if scope == gone.place}
         for conversation, seqs in (await self._resting_on(*gone.chain)).items():
             await WorkItems(store).drop_unasked(conversation, seqs)
         return here
@@ -224,7 +220,10 @@ class Correcting:
     async def _update_each(self, scopes: Sequence[Scope], decide: Decide) -> None:
         """Update a few scopes at a time, so that calls for other people wait behind few."""
         for at in range(0, len(scopes), _AT_ONCE):
-            await gather(*(self.scopes.update(each, decide) for each in scopes[at : at + _AT_ONCE]))
+            updates = (self.scopes.update(each, decide) for each in scopes[at : at + _AT_ONCE])
+            for outcome in await gather(*updates, return_exceptions=True):  # none goes on alone
+                if isinstance(outcome, BaseException):
+                    raise outcome
 
     async def _resting_on(self, *facts: Fact | Wording) -> dict[Scope, list[int]]:
         """Return by conversation the sequences of the messages that facts rest on.
@@ -290,8 +289,8 @@ class _LostWords:
     question nor in the text that comes `instead`.
     """
 
-    def __init__(self, place: Scope, chain: Sequence[Fact], instead: str = "") -> None:
-        self.place, self.chain = place, chain
+    def __init__(self, here: Scope, place: Scope, chain: Sequence[Fact], instead: str) -> None:
+        self.here, self.place, self.chain = here, place, chain
         self.wordings = wordings = wordings_of(chain, time())
         self._languages = languages_of(words_of(" ".join(each.text for each in wordings)), {})
         sign = -1 if place.is_private else 1  # as `place_of` reads it
@@ -302,21 +301,22 @@ class _LostWords:
         # For each conversation, the sequence up to which nothing needs to be looked at.
         self.read_until: dict[Scope, int] = {}
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
-        self.seqs: tuple[int, ...] = ()  # messages that `chain[0]` rests on where it is deleted
-        self.because: dict[Scope, int] = {}  # reasons that one button takes back
+        self.seqs: tuple[int, ...] = ()  # messages here, where it is deleted, behind `chain[0]`
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
         """Return what hides here the messages of `chain[0]`, and answers that repeat the facts."""
         sources = here.seqs_of(self.chain[0].sources)
         log, added = store.keys.scope(here.scope).log, self.found.setdefault(here.scope, [])
         question, exchanges, seq = "", set[int](), self.read_until[here.scope]
+        # One button takes back all that is hidden elsewhere.
+        reason = _elsewhere(self.here, self.seqs[0]) if self.seqs and here.scope != self.here else 0
         async for entry, fields in stream_entries(store.client, log, f"({seq}-0"):
             message = message_of(seq := seq_of(entry), fields)
             if seq in sources:
                 exchanges.add(message.exchange)
             if message.role == "user":
                 question = message.text
-            because = self.because.get(here.scope) or (sources[0] if sources else seq)
+            because = reason or (sources[0] if sources else seq)
             is_meant = message.exchange in exchanges or self._is_repeated(message, question)
             if is_meant and because not in here.hidden.get(seq, ()):
                 added.append(Hidden(seq, because=because))

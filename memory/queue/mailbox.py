@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import time
-from typing import Literal
+from typing import Literal, cast
 
 import orjson
 
@@ -199,8 +199,7 @@ class Mailbox:
         if answer == "waits":
             await self.wake(conversation)
             return "stopped"
-        stopped: Stopped = answer
-        return stopped
+        return cast(Stopped, answer)
 
     async def _waiting(self, conversation: Scope) -> list[Entry]:
         keys = self._store.keys.scope(conversation)
@@ -250,6 +249,7 @@ class Mailbox:
         if old == new:  # an alias of itself would be followed for ever
             return
         members = await self._store.run("move", new, {"storage": old.tag})
+        await self._store.tell_erased(new)
         self._moved[new] = old
         for member in members:
             await self.put(old, Entry.of_member(member))

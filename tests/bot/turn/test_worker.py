@@ -47,7 +47,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
-from memory.store.errors import LeaseLost, StoreUnavailable
+from memory.store.errors import LeaseLost, StoreFull, StoreUnavailable
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 from tests.bot.features.services import SENTENCES
@@ -726,6 +726,7 @@ def answering(
         (Refused("closed"), "for a month", ("Say hello", False, True)),
         (Refused("closed"), "but not always", ("Say hello", True, True)),
         (None, "open again", ("Say hello", True, False)),
+        (None, "full", ("Say hello", True, True)),
         (Refused("topic_gone"), "0 8 * * *", ("Say hello", False, False)),
         (Refused("topic_gone"), "for a month", ("Say hello", False, False)),
         (Blocked(), "0 8 * * *", None),
@@ -739,26 +740,26 @@ async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     """One that repeats ends if for a month no answer was delivered in its chat.
 
     Off the record nothing ends, and the text does not enter the history. One that is cancelled
-    while its answer is refused stays cancelled.
+    while its answer is refused stays cancelled. No turn fails if Redis is full after its commit.
     """
     memory, chat, now = rig.memory, QuietChat(), time.time()
     one = replace(reminder("Say hello", due=int(now)), rule=rule and "0 8 * * *", is_task=True)
-    since = {"for a month": now - 30 * 86_400, "but not always": 9.0, "open again": 9.0}.get(
-        rule, 0.0
-    )
-    one, find = replace(one, closed_since=since), memory.work.find
-    await store(memory, one)
+    closed = {"for a month": now - 30 * 86_400, "but not always": 9, "open again": 9, "full": 9}
+    one = await store(memory, replace(one, closed_since=closed.get(rule, 0)))
+    find = memory.work.find
     taken = await memory.work.take(HERE, one.id, LEASE_S)
     assert taken
     entry = Entry(one.turn_id, ANN, is_alone=True, body=to_bytes(message_of(one, now)))
     await memory.work.close(taken, now + 60 if rule else 0, entry.to_member())
 
     async def found_and_cancelled(*item: Any) -> WorkItem | None:
+        if rule == "full":
+            raise StoreFull
         found = await find(*item)
         await memory.work.cancel(*item)
         return found
 
-    if rule == "cancelled":
+    if rule in ("cancelled", "full"):
         monkeypatch.setattr(memory.work, "find", found_and_cancelled)
     if is_off_record := rule == "off the record":
         session = f"{now * 1e3 - 9e4:.0f}|{now * 1e3 + 9e4:.0f}|1|7|c|"

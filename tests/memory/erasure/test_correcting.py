@@ -23,6 +23,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Decide, Scopes
 from memory.scopes.selectors import MessageWindowMessageSelector
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import memory_of
@@ -120,16 +121,22 @@ async def test_an_answer_that_repeats_a_deleted_fact_is_hidden_in_any_topic_unti
     for topic in topics:
         await say(memory, 2, "What shall I buy?", "Fish for Mephisto.", here=topic, used="f1")
     await write(memory, ANNS, Fact(0, "has a tomcat called Mephisto", (source(1),), 1))
-    update, running, counts = Scopes.update, set[Scope](), list[int]()
+    update, running, counts, away = Scopes.update, set[Scope](), list[int](), topics[:1]
 
     async def counted(scopes: Scopes, scope: Scope, decide: Decide) -> Receipt:
         running.add(scope)
         counts.append(len(running - {ANNS, HERE}))
-        receipt = await update(scopes, scope, decide)
-        running.remove(scope)
-        return receipt
+        try:
+            if scope in away:
+                raise StoreUnavailable(away.pop())
+            return await update(scopes, scope, decide)
+        finally:
+            running.remove(scope)
 
     monkeypatch.setattr(Scopes, "update", counted)
+    with pytest.raises(StoreUnavailable):
+        await memory.correcting.delete_fact(HERE, 1)
+    assert running == set()  # no task goes on without an owner
     await memory.correcting.delete_fact(HERE, 1)
     assert [(await memory.scopes.read(each)).hidden.keys() for each in topics] == [{2}] * 20
     assert await memory.correcting.hide(HERE, [1], hidden=False)

@@ -294,6 +294,8 @@ async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> Non
     await write(memory, new, State("{}"), Fact(0, "sails", (source(1, new),), 1))
     await put(memory, 1, new)
     await memory.mailbox.move(GROUP, new)
+    await memory.scopes.drop_erased()
+    assert new not in memory.scopes.held
     await close(memory, await take(memory, GROUP))
     targets: list[tuple[JobKind, int]] = [("chat", -100), ("chat", -7), ("all", 0)]
     for number, (kind, target) in enumerate(targets):
