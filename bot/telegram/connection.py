@@ -278,12 +278,9 @@ class Poller:
         raise refusal
 
     def _is_stuck(self, failures: Collection[BaseException]) -> bool:
-        """Say whether single updates were refused in many full polls, one after the other.
-
-        If Redis or our code refuses them, others may wait for the same; several failing calls may
-        all be of one chat.
-        """
+        """Say whether single updates were refused in many full polls, one after the other."""
         causes = [each.__cause__ for each in failures if isinstance(each, UpdateRefused)]
+        # Several calls may fail in one chat. What Redis or our code refuses may concern everybody.
         rest = [each for each in causes if not isinstance(each, TelegramError)]
         is_common = len(rest) > 1 or any(isinstance(each, StoreError) for each in rest)
         are_alone = 0 < len(causes) == len(failures) and not is_common

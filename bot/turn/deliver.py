@@ -33,7 +33,7 @@ from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import QuestionErased, Superseded
-from memory.store.errors import LeaseLost, StoreError, StoreUnavailable
+from memory.store.errors import LeaseLost, StoreError, StoreFull, StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import shielded
 
@@ -186,8 +186,8 @@ class Deliverer:
     async def guard(self, in_doubt: InDoubt, step: Callable[[], Awaitable[T]]) -> T:
         """Run a step that marks a part or commits; if it is refused, delete the message `in_doubt`.
 
-        While the store is away the step is repeated, for 23 s and the time of its calls, so that no
-        other run sends the part again; then `StoreUnavailable` is raised. After `Superseded`
+        While the store is away or full the step is repeated, for 23 s and the time of its calls, so
+        that no other run sends the part again; then it raises its `StoreError`. After `Superseded`
         nothing is deleted, because the part may count as sent. A try is shielded, because losing
         the lease also cancels the turn; after that there is no other try.
         """
@@ -204,7 +204,7 @@ class Deliverer:
                 raise
 
         for pause_s in _STORE_PAUSES_S:
-            with suppress(StoreUnavailable):
+            with suppress(StoreFull, StoreUnavailable):
                 return await shielded(stepping())
             await self.pause(pause_s)
         return await shielded(stepping())

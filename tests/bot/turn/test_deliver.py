@@ -26,7 +26,7 @@ from bot.turn.deliver import Deliverer, Delivery, InDoubt, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import QuestionErased, Superseded
-from memory.store.errors import LeaseLost, StoreUnavailable
+from memory.store.errors import LeaseLost, StoreFull, StoreUnavailable
 from tests.quiet_chat import QuietChat, no_export
 
 CHAT = 7
@@ -394,9 +394,9 @@ async def test_a_part_that_another_worker_may_count_as_sent_is_kept(deliver: Del
     assert deliver.telegram.deleted == []
 
 
-async def test_a_step_is_repeated_while_the_store_is_away(deliver: Delivering) -> None:
+async def test_a_step_is_repeated_while_the_store_is_away_or_full(deliver: Delivering) -> None:
     """A new run would send the part again, because nothing says that it was sent."""
-    answers: list[Exception | str] = [StoreUnavailable("away"), StoreUnavailable("away"), "done"]
+    answers: list[Exception | str] = [StoreUnavailable("away"), StoreFull("ballast goes"), "done"]
 
     async def step() -> str:
         answer = answers.pop(0)

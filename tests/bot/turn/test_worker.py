@@ -49,11 +49,13 @@ from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull, StoreUnavailable
 from memory.store.keys import Scope
-from memory.work.item import WorkItem
+from memory.work.item import WorkChanges, WorkItem
 from tests.bot.features.services import SENTENCES
+from tests.bot.runtime.test_work import no_pause
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
 from tests.lab.simulator.turn import ignore
+from tests.memory.clients import full_redis
 from tests.memory.conftest import TOKENS, memory_of
 from tests.memory.turns import ANN, GROUP, HERE, begin, close, put, take, texts
 from tests.memory.work.test_items import reminder, store
@@ -771,6 +773,34 @@ async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     assert found == ([left] if left else [])
     kept = ["⏰ Say hello"] * (not is_off_record) + ["yes"] * (error is None)
     assert await texts(memory) == ["text 1", "yes", *kept]
+
+
+async def test_a_reply_whose_reminder_has_no_room_in_redis_is_sent_once_and_closed_later(
+    rig: Rig,
+) -> None:
+    """The commit would find room, because it frees memory, but not the entry of the index."""
+    memory, item = rig.memory, reminder(due=time.time() - 1)
+
+    class Filling(QuietChat):
+        async def send(self, *sent: Any) -> int:
+            await memory.client.call("CONFIG SET", "maxmemory", 1)
+            return await super().send(*sent)
+
+    async def set_it(request: Request, history: ChatHistory) -> Outbox:
+        return replace(await say_yes(request, history), work=WorkChanges([item]).encode())
+
+    await say_hello(rig)
+    turns = answering(rig, set_it, chat := Filling())
+    turns.deliverer.pause = no_pause
+    async with full_redis(memory.client, 2**30):
+        with pytest.raises(StoreFull):
+            await turns.run(await take(memory))
+        assert await memory.work.list_open(HERE) == []
+        await memory.client.call("CONFIG SET", "maxmemory", 2**30)
+        await memory.client.call("DEL", memory.keys.scope(HERE).lease)
+        await turns.run(await take(memory))
+    assert chat.texts == ["yes"]
+    assert await memory.work.find_due(8) == [(HERE, item.id)]
 
 
 async def say_hello(rig: Rig) -> None:

@@ -250,6 +250,8 @@ async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(memory: 
     await _expire(memory)
     again = await take(memory)
     assert (again.sending, again.sent) == (2, (5, 6))
+    async with full_redis(memory.client):
+        assert (await memory.turns.commit(again, exchange_of(again), Cursor())).exchange == 1
 
 
 async def test_loading_brings_only_what_is_newer_than_the_cursor(memory: Memory) -> None:

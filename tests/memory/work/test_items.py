@@ -4,7 +4,6 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 import orjson
 import pytest
@@ -15,17 +14,14 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.entries import Fact
-from memory.scopes.log import Cursor
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source
-from memory.store.errors import LeaseLost, StoreFull
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import TakenWork
 from tests.bot.features.services import services_of
 from tests.conftest import Documented
-from tests.memory.clients import full_redis
-from tests.memory.conftest import ON_A_SERVER
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -125,29 +121,6 @@ async def test_a_turn_stores_what_its_tools_set_and_drops_what_they_cancel(memor
     assert memory.store.erased.is_set()
     [entry] = await memory.client.call("ZRANGE", memory.keys.erasures, 0, -1)
     assert entry.decode().endswith(later.id)
-
-
-@ON_A_SERVER
-@pytest.mark.parametrize("sets_an_item", [True, False])
-async def test_a_full_redis_closes_a_turn_only_with_all_that_it_stores(
-    memory: Memory, *, sets_an_item: bool
-) -> None:
-    """It refuses the entry of the index, and would take the commit, which frees memory."""
-    item = reminder(due=time.time() - 1)
-    turn = await begin(memory, 1)
-    await memory.turns.write_outbox(turn, b"[]")
-    closing = Closing(work=WorkChanges([item]).encode() if sets_an_item else "")
-    commit = partial(memory.turns.commit, turn, exchange_of(turn), Cursor(), closing=closing)
-    async with full_redis(memory.client):
-        if sets_an_item:
-            with pytest.raises(StoreFull):
-                await commit()
-            assert await memory.work.list_open(HERE) == []  # the turn is not closed
-        else:
-            assert (await commit()).exchange == 1
-    if sets_an_item:
-        await commit()
-        assert await memory.work.find_due(8) == [(HERE, item.id)]
 
 
 async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memory) -> None:
@@ -385,9 +358,11 @@ async def test_an_item_is_not_added_after_an_erasure_of_what_it_follows_from(
     assert TEA not in await texts(memory, conversation)
 
 
-async def test_an_item_is_not_added_to_a_conversation_that_was_cleared(memory: Memory) -> None:
+async def test_an_item_is_added_neither_after_a_clear_nor_beside_its_fact(memory: Memory) -> None:
     """Also if the clear has not taken the fact yet."""
-    here, _, source = await know(memory, HERE)
+    here, facts, source = await know(memory, HERE)
+    with pytest.raises(ValueError, match="conversation of the source"):
+        await memory.work.add(here, reminder(TEA), facts, Source(GROUP.tag, 1))
     await clear(memory, 10, HERE)
     with pytest.raises(NotWritten):
         await memory.work.add(here, reminder(TEA))
@@ -425,12 +400,6 @@ async def test_an_item_goes_if_its_process_dies_after_the_fact_or_if_it_is_added
     with pytest.raises(ConnectionError) if dies else nullcontext():
         await erase(memory, HERE, how)
     assert TEA not in await texts(memory, HERE)
-
-
-async def test_an_item_stands_where_its_fact_was_said(memory: Memory) -> None:
-    here, facts, _ = await know(memory, HERE)
-    with pytest.raises(ValueError, match="conversation of the source"):
-        await memory.work.add(here, reminder(TEA), facts, Source(GROUP.tag, 1))
 
 
 async def test_the_examples_of_the_documentation_greet_and_add_an_item_that_goes_with_its_fact(
