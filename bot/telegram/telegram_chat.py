@@ -245,10 +245,9 @@ class TelegramChat(SendListeners):
         timeout_s: float = CALL_S,
     ) -> _Result:
         """Make one call to a chat; if it is banned, close the chat for as long."""
+        asked = {"chat_id": chat_id, **parameters}
         try:
-            return await self.client.call(
-                method, {"chat_id": chat_id, **parameters}, read, timeout_s
-            )
+            return await self.client.call(method, asked, read, timeout_s)
         except FloodWait as ban:
             await self.limiter.close(chat_id, ban.retry_after_s)
             raise

@@ -114,10 +114,8 @@ class UpdateReader:
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
             case {"stopped_message_generation": dict(stopped)}:
-                topic_id_ = stopped.get("message_thread_id", 0)
-                return StoppedDraft(
-                    update_id, stopped["chat"]["id"], topic_id_, stopped["draft_id"]
-                )
+                chat_id, topic = stopped["chat"]["id"], stopped.get("message_thread_id", 0)
+                return StoppedDraft(update_id, chat_id, topic, stopped["draft_id"])
             case {"message_reaction": dict(reaction)}:
                 return self._read_reaction(update_id, reaction)
             case {"my_chat_member": dict(membership)}:
@@ -307,9 +305,8 @@ def _is_id(value: object) -> TypeGuard[int]:
 
 
 def _dislikes(reactions: Sequence[Mapping[str, object]]) -> bool:
-    return any(
-        each.get("emoji") == ReactionEmoji.THUMBS_DOWN for each in reactions[:_MAX_REACTIONS]
-    )
+    emoji = (each.get("emoji") for each in reactions[:_MAX_REACTIONS])
+    return ReactionEmoji.THUMBS_DOWN in emoji
 
 
 _CHAT = ("id", "type", "title", "username", "first_name", "is_forum", "is_direct_messages")

@@ -15,11 +15,6 @@ CATALOGUE = Catalogue()
 FILTER = Dialect(api_key=KEY, filtered=frozenset({"badword"}))
 
 
-def prompts(rig: Rig) -> str:
-    """Return the texts of all requests to the model."""
-    return "\n".join(m.content for request in rig.requests for m in request.messages)
-
-
 async def export(rig: Rig, person: Person, chat: Chat) -> list[dict[str, object]]:
     """Return the messages of a person's export."""
     reply = await rig.ask(person, chat, "/export")
@@ -41,7 +36,7 @@ async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig:
     for text in ("Hello again", "What is our badge worth?"):
         assert (await rig.ask(anna, chat, text)).text == "All right."
     assert "Aurora" in rig.requests[-1].messages[1].content
-    assert "badword" not in prompts(rig)
+    assert "badword" not in "\n".join(m.content for ask in rig.requests for m in ask.messages)
     await rig.wait_until_learned(4)
     # It may have been searched for before it was refused, as a short question together with the
     # one before. It is not embedded to be stored.

@@ -77,7 +77,8 @@ def read_topics(folder: Path) -> list[Topic]:
             answers: list[str] = []
             for turn in session:
                 text = turn["text"].removeprefix(f"{turn['speaker']}: ")
-                (said if turn["speaker"] == person else answers).extend(_sentences(text))
+                whose = said if turn["speaker"] == person else answers
+                whose += [each for each in re.split(r"(?<=[.!?])\s+", text) if each.strip()]
             if min(len(said), len(answers)) >= _MIN:
                 topics.append(Topic(said, answers))
     return topics
@@ -114,10 +115,6 @@ def _filled(random: Random, forms: Sequence[str], words: Sequence[str]) -> list[
         )
         for _ in range(_SENTENCES)
     ]
-
-
-def _sentences(text: str) -> list[str]:
-    return [each for each in re.split(r"(?<=[.!?])\s+", text) if each.strip()]
 
 
 def _words(text: str) -> int:

@@ -42,10 +42,6 @@ class TwoTools:
         return Reply("Let me see.", CALLS, thoughts=thoughts)
 
 
-def named(dialect: Dialect) -> str:
-    return dialect.server
-
-
 async def turn(model: OpenAIChatModel) -> ModelReply:
     """Ask, hand in the results of both calls, and return the answer."""
     first = await model.complete(ModelRequest(QUESTION, TOOLS))
@@ -75,7 +71,7 @@ async def answer_twice(dialect: Dialect, name: str, api: Api = "auto") -> set[st
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-@pytest.mark.parametrize("dialect", SERVERS, ids=named)
+@pytest.mark.parametrize("dialect", SERVERS, ids=lambda dialect: dialect.server)
 async def test_every_server_answers_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
     assert await answer_twice(dialect, "local", api) == {api}
 

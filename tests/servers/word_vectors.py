@@ -37,7 +37,8 @@ def words(text: str) -> list[str]:
     """Return the case-folded words of `text` in order; character bigrams where none are spaced."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found: list[str] = []
-    for inside, run in groupby(folded, key=_belongs_to_word):
+    # Marks belong to a word, too: Hindi's vowels are such.
+    for inside, run in groupby(folded, key=lambda char: unicodedata.category(char)[0] in "LMN"):
         if inside:
             for part in _UNSPACED.split("".join(run)):
                 found += _bigrams(part) if _UNSPACED.match(part) else [part]
@@ -54,10 +55,6 @@ def embed(text: str, dimensions: int = DIMENSIONS) -> npt.NDArray[np.float32]:
         np.add.at(vector, hashed % dimensions, signs * weight * np.sqrt(count))
     length = np.linalg.norm(vector)
     return (vector / length if length else vector).astype(np.float32)
-
-
-def _belongs_to_word(char: str) -> bool:
-    return unicodedata.category(char)[0] in "LMN"  # marks too: Hindi's vowels are such
 
 
 def _bigrams(run: str) -> list[str]:

@@ -93,14 +93,12 @@ class BroadcastCommand:
             return ()
         language = pressed.sender.language
         about = await self.questions.check(here, nonce, "broadcast", pressed.sender.id)
-        announcement = Announcement(
-            nonce, pressed.chat_id, int(about), pressed.message_id, language
-        )
+        new = Announcement(nonce, pressed.chat_id, int(about), pressed.message_id, language)
         if await self.announcements.is_open():
             return self._say(language, "busy").parts
         # Shown before it is stored: later it could overwrite what a worker shows.
-        await self.status.show(AnnouncementProgress(announcement, None, {}))
-        if not await self.announcements.start(announcement):
+        await self.status.show(AnnouncementProgress(new, None, {}))
+        if not await self.announcements.start(new):
             return self._say(language, "busy").parts
         await self.questions.withdraw(here, nonce, pressed.sender.id)
         return ()

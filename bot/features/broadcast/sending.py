@@ -185,8 +185,7 @@ class Announcing:
             raise
 
     async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
-        label = self.sentences.text(about.language, "buttons.mute")
-        button = Button(label, f"{MUTE}:")
+        button = Button(self.sentences.text(about.language, "buttons.mute"), f"{MUTE}:")
         copy = Part("", buttons=((button,),), copy_of=(about.chat_id, about.message_id))
         if not await run.open_chat(chat):
             return "later", None  # it was forgotten meanwhile

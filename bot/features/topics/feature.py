@@ -36,7 +36,6 @@ from memory.scopes.sources import Trust, never_erased
 from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
 from memory.search.question import is_question
-from memory.store.commands import ScriptCall
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.message_lines import dated, memory_line
@@ -194,7 +193,10 @@ class OtherTopics(AIContextBehavior):
         this process has not loaded all records.
         """
         others = await (self._private(here) if here.is_private else self._shared(here))
-        answers = await self._scopes.store.client.pipeline([self._reading(each) for each in others])
+        store, cursor = self._scopes.store, self._scopes.cursor
+        requests = [{"cursor": cursor(each).request, "max": _PAGE} for each in others]
+        read, keys = store.scripts["read_scope"].command, map(store.keys.scope, others)
+        answers = await store.client.pipeline([*map(read, keys, requests)])
         topics = []
         for scope, answer in zip(others, answers, strict=True):
             topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
@@ -229,11 +231,6 @@ class OtherTopics(AIContextBehavior):
             newest_first = sorted(written, key=lambda each: -float(each[0] or 0))
             others = [topic for _, topic in newest_first[:_MAX_TOPICS]]
         return others
-
-    def _reading(self, topic: Scope) -> ScriptCall:
-        store = self._scopes.store
-        request = {"cursor": self._scopes.cursor(topic).request, "max": _PAGE}
-        return store.scripts["read_scope"].command(store.keys.scope(topic), request)
 
     async def _search(
         self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter

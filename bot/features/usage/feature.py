@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from time import time
 
@@ -111,10 +112,7 @@ class UsageCommand:
             title=self._text(language, title),
             total=together(sums).total,
             answers=answers.total,
-            fresh=answers.fresh,
-            cached=answers.cached,
-            output=answers.output,
-            reasoning=answers.reasoning,
+            **asdict(answers),
             internal=_of_kind(sums, "internal").total,
             embedding=_of_kind(sums, "embedding").total,
         )

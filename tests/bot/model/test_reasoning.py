@@ -14,9 +14,7 @@ from tests.bot.model.conftest import CLOCK, HELLO, reports_of
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 from tests.servers.model_api import (
     ApiError,
-    ApiRequest,
     Break,
-    ChatRequest,
     ModelApiServer,
     Reply,
     Scripted,
@@ -43,10 +41,6 @@ async def ask(client: ModelClient, effort: Effort | None = None, limit_s: float 
 
 def efforts(server: ModelApiServer) -> list[str]:
     return [chat.effort for chat in server.log.chats]
-
-
-def _has_less_effort(request: ApiRequest) -> bool:
-    return isinstance(request, ChatRequest) and request.effort == "low"
 
 
 def token_limits(server: ModelApiServer) -> list[int]:
@@ -105,7 +99,7 @@ async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_lo
 ) -> None:
     script.then(CUT)
     trouble = Break.HANG if limit_s == 2 else ApiError(401, "Incorrect API key")
-    server.faults.add(trouble, times=None, when=_has_less_effort)
+    server.faults.add(trouble, times=None, when=lambda ask: getattr(ask, "effort", "") == "low")
     reports = reports_of(client)
     reply = await ask(client, limit_s=limit_s)
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")

@@ -194,10 +194,6 @@ def _is_learning(call: Call) -> bool:
     return call.request is not None and is_for_learning(call.request)
 
 
-def _is_stuck_learning(call: Call) -> bool:
-    return _is_learning(call) and Break.HANG in call.faults
-
-
 def is_for_learning(request: ApiRequest) -> bool:
     """Whether texts begin with the names of their speakers, as messages of a history do."""
     return isinstance(request, EmbeddingsRequest) and ": " in request.texts[0]
@@ -213,7 +209,9 @@ BEFORE_IT_IS_MARKED_AS_SENT = Moment(
 )
 STREAMING = Moment("streaming", _called("sendMessageDraft"), wish="slow")
 LEARNING = Moment("learning", _requested(_is_learning))
-STUCK_LEARNING = Moment("stuck learning", _requested(_is_stuck_learning))
+STUCK_LEARNING = Moment(
+    "stuck learning", _requested(lambda call: _is_learning(call) and Break.HANG in call.faults)
+)
 
 IN_A_TURN = (
     Moment("spoken to", _at_once),
