@@ -60,7 +60,7 @@ def health_routes(
         is_ready = all(state == "ok" for state in checks.values())
         details = {
             "last_update_s_ago": health.age(health.last_update_at),
-            "webhook_error": health.webhook_error,
+            "webhook_error": "delivery failed" if health.webhook_error_at else "",
             "webhook_error_s_ago": health.age(health.webhook_error_at),
         }
         return JSONResponse(checks | details, status_code=200 if is_ready else 503)

@@ -56,8 +56,7 @@ class TelegramHealth:
     last_update_at: float | None = None
     standby: bool = False  # another process polls
     last_error: str = ""  # class of the failure that is being retried
-    webhook_error: str = ""  # Telegram's own text about its last failed delivery
-    webhook_error_at: float | None = None
+    webhook_error_at: float | None = None  # when a delivery failed last, as Telegram says
 
     def age(self, at: float | None) -> int | None:
         """Return the seconds since `at`, None if `at` is None."""

@@ -154,7 +154,6 @@ class HttpTelegram:
             except TelegramError as error:
                 log.info("webhook state unknown", reason=type(error).__name__)
                 continue
-            health.webhook_error = state.last_error
             health.webhook_error_at = state.last_error_at or None
             if health.webhook_set and state.url != webhook.url:
                 health.webhook_set = False  # until it is set again, the bot is not ready
