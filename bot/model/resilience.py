@@ -156,6 +156,7 @@ class ModelCondition:
     )
     answered_at: float = 0.0
     failing_since: float = 0.0
+    failed_at: float = 0.0  # the newest failure
     error: ModelError = field(default_factory=ModelError)
     tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
     failures: int = 0  # since it answered
@@ -168,7 +169,8 @@ class ModelCondition:
 
     def failed(self, error: ModelError) -> None:
         """Note a call without an answer."""
-        self.failing_since = self.failing_since or self.clock()
+        self.failed_at = self.clock()
+        self.failing_since = self.failing_since or self.failed_at
         self.failures += 1
         self.error = error
         if account_fault(error) and self.tell:

@@ -13,6 +13,7 @@ from bot.commands.access import Operators
 from bot.commands.notices import OperatorNotices
 from bot.costs import Budget
 from bot.features.alerts.feature import BudgetNews, CapacityNews, ModelWatch, News, Telling
+from bot.model import resilience
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.reply.parts import Part
@@ -169,9 +170,17 @@ async def test_a_model_that_answers_another_process_is_not_reported(scene: Scene
     assert await scene.later(60) == 0
 
 
-async def test_one_refused_message_is_not_reported(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    ("part", "error"),
+    [("answers", ModelRefused("refused", 400)), ("learning", ModelUnavailable("away", 503))],
+)
+async def test_one_refused_message_and_a_model_that_only_rests_are_not_reported(
+    scene: Scene, part: resilience.Part, error: ModelError
+) -> None:
+    for condition in scene.conditions:
+        condition.part = part
     for later_s, notices in ((600, 0), (0, 1)):
-        scene.conditions[0].failed(ModelRefused("refused", 400))
+        scene.conditions[0].failed(error)
         assert await scene.later(later_s) == notices
 
 
