@@ -85,10 +85,12 @@ def with_edits(question: Sequence[Message], edit: IncomingMessage) -> list[Messa
     """Return the messages of a question with the new words of an edit.
 
     A photo without words, which has only what it shows, gets its caption as a message of its own.
-    A caption that was removed goes, unless the question would have no message any more.
+    A caption that was removed goes, unless no message would be left. The caption of a sound stays.
     """
-    edited = [each if each.photo else with_edit(each, edit, question) for each in question]
     about = [message for message in question if edit.message_id in message.message_ids]
+    is_heard = any(not (each.photo or each.is_first_party) for each in about)
+    stays = [each for each in about if each.photo or (is_heard and each.is_first_party)]
+    edited = [each if each in stays else with_edit(each, edit, question) for each in question]
     if edit.text and about and about[-1].photo:
         caption = replace(about[-1], text="", seq=0, is_first_party=True, photo="", edited_at=())
         edited.insert(question.index(about[-1]) + 1, with_edit(caption, edit, question))

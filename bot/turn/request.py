@@ -109,7 +109,7 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
 
     Spoken words stand below their caption. What a photo shows is not the person's own text, so it
     becomes a message of its own, before the caption. A sound that has a name was sent as a file.
-    Somebody else may be heard in it, so the text with its caption is not the person's own either.
+    Somebody else may be heard in it, so its words become a message of their own below the caption.
     """
     words = dict(heard)
     updates: list[IncomingMessage] = []
@@ -119,14 +119,14 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
             updates.append(update)
             continue
         plain = replace(update, kind="text", file=None, unseen="")
-        if update.kind == "photo" and update.is_first_party:
-            updates.append(replace(plain, text=said, is_first_party=False, file=update.file))
-            updates += [plain] if update.text else []
+        is_photo, photo = update.kind == "photo", update.file if update.kind == "photo" else None
+        if update.is_first_party and (is_photo or (update.file and update.file.name)):
+            apart = replace(plain, text=said, is_first_party=False, file=photo)
+            both = (apart, plain) if is_photo else (plain, apart)
+            updates += [each for each in both if each.text]
         else:
-            file = update.file if update.kind == "photo" else None
             text = "\n".join(filter(None, (update.text, said)))
-            is_own = update.is_first_party and not (update.file and update.file.name)
-            updates.append(replace(plain, text=text, file=file, is_first_party=is_own))
+            updates.append(replace(plain, text=text, file=photo))
     message, messages = _messages(updates, tokens)
     return replace(request, updates=tuple(updates), message=message, messages=messages)
 

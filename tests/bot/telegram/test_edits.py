@@ -108,6 +108,8 @@ def test_a_new_caption_does_not_replace_what_the_photo_shows() -> None:
     removed = replace(EDIT, text="")
     assert with_edits(asked, removed) == asked[:1]
     assert with_edits(asked[1:], removed) == asked[1:]
+    heard = [asked[1], replace(asked[1], text="Hello", is_first_party=False)]
+    assert [each.text for each in with_edits(heard, EDIT)] == ["This is Rex", "new words"]
     waiting = replace(WAITING, kind="photo")
     assert edited(waiting) == replace(waiting, text="new words", update_id=5, edited_at=60)
 

@@ -96,10 +96,11 @@ async def test_what_a_photo_shows_or_a_file_says_is_not_the_persons_own(memory: 
         ("This is Rex", True, (102,)),
         ("[photo]", False, (103,)),
         ("Our boat\n[photo] A boat", False, (104,)),
-        ("Listen\nRemember this", False, (105,)),
+        ("Listen", True, (105,)),
+        ("Remember this", False, (105,)),
         ("I agree", True, (106,)),
     ]
-    assert [part.forwarded_from for part in request.messages] == ["", "", "", "", "Ben", "", ""]
+    assert [part.forwarded_from for part in request.messages] == [*[""] * 4, "Ben", *[""] * 3]
     assert (request.message.is_first_party, request.message.unseen) == (False, "")
 
 
