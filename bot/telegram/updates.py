@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import orjson
@@ -53,6 +53,7 @@ class Sender:
         return Person(id_, self.first_name, self.last_name, self.language)
 
 
+REFUSED_MARK = "[refused]"  # ends what stands for a photo that the model must not see again
 STICKER_FILE = "sticker.webp"  # the name of every sticker; Telegram does not send it as a photo
 
 
@@ -138,6 +139,16 @@ class IncomingMessage:
     def is_file(self) -> bool:
         """Whether it brings a file that is neither seen nor heard."""
         return self.kind == "document"
+
+    @property
+    def media(self) -> "tuple[IncomingMessage, ...]":
+        """This message if it brings a file, or the photos of a question that is answered again."""
+        if self.kind in MEDIA:
+            return (self,)
+        stored = self.replaced.question if self.replaced else ()
+        shown = [m for m in stored if m.photo and not m.text.endswith(REFUSED_MARK)]
+        files = {m.message_ids[0]: SentFile(m.photo, "", "", 0) for m in shown}
+        return tuple(replace(self, kind="photo", message_id=i, file=f) for i, f in files.items())
 
     @property
     def is_anonymous_admin(self) -> bool:

@@ -28,7 +28,7 @@ from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
 from bot.telegram.errors import FloodWait, OutcomeUnknown, Refused, TelegramError, Unreachable
-from bot.telegram.updates import MEDIA, IncomingMessage, MediaKind, SentFile
+from bot.telegram.updates import MEDIA, REFUSED_MARK, IncomingMessage, MediaKind, SentFile
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
@@ -143,6 +143,7 @@ class Answerer:
         except PartDeclined as error:
             log.warning("part declined", sentence=str(error), **reason_of(error))
             refused = notice(request, self.sentences, str(error))
+            request.run.seen = tuple((i, f"{mark} {REFUSED_MARK}") for i, mark in request.run.seen)
             has_words = any(each.is_first_party for each in request.messages)
             return self._with_again(refused, request) if has_words else refused
         except MessageRefused as error:
@@ -184,7 +185,7 @@ class Answerer:
         return self._with_again(apology, request)
 
     def _with_again(self, apology: Outbox, request: Request) -> Outbox:
-        """Return a notice; under a question it has a button that asks again, without pictures."""
+        """Return a notice; under a question it has a button that asks again."""
         said = request.message
         if not (said.text and request.uses_memory):
             return apology
@@ -300,7 +301,7 @@ class FileSteps:
         Off the record no file is read. One that is refused, or that no step reads, gets a sentence.
         Notes of the steps are said at once if there is nothing to answer.
         """
-        kinds = {each.kind for each in request.updates if each.kind in MEDIA}
+        kinds = {each.kind for update in request.updates for each in update.media}
         if not kinds:
             return None
         try:
@@ -308,7 +309,7 @@ class FileSteps:
                 return notice(request, self.sentences, "off.no_files")
             async with self.at_work.shown(request):
                 for kind, step in self.file_steps:
-                    if any(each.kind == kind for each in request.updates):
+                    if kind in kinds:
                         answer = _read(step, await step(request, history), request)
                         if isinstance(answer, Outbox):
                             return answer

@@ -129,18 +129,17 @@ def _needed(opened: OpenTurn, *, is_only_sent: bool) -> list[_Permit]:
     sent = [
         from_bytes(each.body)
         for each in opened.entries
-        if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
+        if each.is_alone or b"photo" in each.body or b'"voice"' in each.body
     ]
     if first.is_alone and sent[0].kind == "command":
         return [("short", person)]
-    photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
+    photos = [m for each in sent for m in each.media if m.kind == "photo"][:MAX_PICTURES]
     sounds = [each.file for each in sent if each.kind == "voice" and each.file]
     has_long_sound = not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds)
     needed: list[_Permit] = [("turns", person)]
     if photos or has_long_sound or any(each.is_file for each in sent):
         needed += [("uploads", person), ("uploads", 0)]
-    needed += [("pictures", 0)] * len(photos)
-    return needed
+    return needed + [("pictures", 0)] * len(photos)
 
 
 _ERASING = frozenset({"clear", "forget", "stop", "memory", "off"})

@@ -84,22 +84,15 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     replaced = updates[-1].replaced
     if replaced and replaced.question:
         messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
-        message = messages[0]
-        if len(messages) > 1:
-            message = Message(
-                seq=0,
-                exchange=0,
-                role="user",
-                text="\n".join(each.text for each in messages),
-                sent_at=messages[0].sent_at,
-                sender_id=messages[-1].sender_id,
-                sender_name=messages[-1].sender_name,
-                message_ids=tuple(id_ for each in messages for id_ in each.message_ids),
-                tokens=sum(each.tokens for each in messages),
-                is_first_party=all(each.is_first_party for each in messages),
-                unseen=", ".join(dict.fromkeys(each.unseen for each in messages if each.unseen)),
-                replied_to=messages[-1].replied_to,
-            )
+        message = replace(
+            messages[-1],
+            text="\n".join(each.text for each in messages),
+            sent_at=messages[0].sent_at,
+            message_ids=tuple(chain.from_iterable(each.message_ids for each in messages)),
+            tokens=sum(each.tokens for each in messages),
+            is_first_party=all(each.is_first_party for each in messages),
+            unseen=", ".join(dict.fromkeys(each.unseen for each in messages if each.unseen)),
+        )
     uses_memory = not is_off_record(opened, updates)
     return Request(updates, message, messages, opened.entries, opened.run, uses_memory)
 

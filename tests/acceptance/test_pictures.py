@@ -14,7 +14,7 @@ from tests.acceptance.sentences import sentence, sentence_in
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Refuse, Upload
-from tests.servers.model_api import ApiRequest, Break, ChatRequest, Reply, tool_call
+from tests.servers.model_api import ApiRequest, Break, ChatRequest, Reply, server_error, tool_call
 from tests.servers.model_api.errors import bad_request, content_filtered
 from tests.servers.model_api.rules import Dialect
 
@@ -155,7 +155,10 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     await rig.ask(anna, chat, "Hello")
     (call,) = rig.telegram.calls_to("sendRichMessage")
     assert orjson.loads(call.given.text("rich_message")) == {"markdown": TABLE}
-    told = [("user", "[photo]\n\nOur boat Aurora"), ("assistant", "A fine name for a boat.")]
+    told = [
+        ("user", "[photo] [refused]\n\nOur boat Aurora"),
+        ("assistant", "A fine name for a boat."),
+    ]
     assert said(rig.requests[-1])[1:3] == told
 
     # A table of a message without a caption is not sent as a rich message: the note is below it.
@@ -209,6 +212,14 @@ async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
     sent = await rig.ask(anna, chat, "Show me the stamp")
     assert sent.media is None
     assert sent.text.startswith("Here it is.")
+
+    # If no answer came, the picture is seen when it is asked again.
+    rig.model.faults.add(server_error(), times=None)
+    failed = await rig.send(anna, chat, "photo", Upload(jpeg("red")))
+    rig.model.faults.clear()
+    await press(rig, anna, failed, "Ask again")
+    await shown(rig, failed, "All right.")
+    assert has_picture(answered(rig)[-1])
 
 
 async def test_a_sticker_that_does_not_move_is_seen_beside_its_emoji(rig: Rig) -> None:

@@ -26,7 +26,7 @@ from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES, read_picture
 from bot.telegram.chat import Chat
 from bot.telegram.message_content import HEIC_TYPES
-from bot.telegram.updates import SentFile
+from bot.telegram.updates import REFUSED_MARK, SentFile
 from bot.turn.answer import download, read_media
 from bot.turn.notes import Below
 from bot.turn.permits import MAX_PICTURES
@@ -85,7 +85,8 @@ class PictureStep:
         A picture whose album was answered before says so, also in the history. Raise
         `TelegramError` if Telegram cannot be reached.
         """
-        photos = [each for each in request.updates if each.kind == "photo"][:MAX_PICTURES]
+        sent = request.updates
+        photos = [m for each in sent for m in each.media if m.kind == "photo"][:MAX_PICTURES]
         left = _MAX_FETCHED_BYTES
         max_bytes = min(MAX_SHOWN_BYTES, _MAX_SHOWN_BYTES // len(photos))
 
@@ -102,24 +103,28 @@ class PictureStep:
         found = dict(await read_media(request, photos, seen, self.sentences, "pictures"))
         if not found:
             return None
+        pictures = tuple(replace(each, message_id=id_) for id_, each in found.items())
+        if request.last.replaced:  # the history has its words already
+            return replace(request, pictures=pictures)
         answered = {each.album for each in history.messages if each.album}
         request.run.seen = tuple(
             (photo.message_id, LATE_PHOTO_MARK if photo.album in answered else PHOTO_MARK)
             for photo in photos
             if photo.message_id in found
         )
-        pictures = tuple(replace(each, message_id=id_) for id_, each in found.items())
         return replace(with_words(request, request.run.seen, self.tokens), pictures=pictures)
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
         """Say why the model saw no picture, and note in the run what the photos show."""
         shown = context.part(PictureDescriptions)
+        is_refused = context.are_pictures_refused
         request.run.seen = tuple(
-            (id_, f"{mark} {shown.get(id_, '')}".rstrip()) for id_, mark in request.run.seen
+            (id_, f"{mark} {REFUSED_MARK if is_refused else shown.get(id_, '')}".rstrip())
+            for id_, mark in request.run.seen
         )
         if context.is_blind and not request.is_sticker:
             return Below(self.sentences.say(request.language, "pictures.blind"))
-        if context.are_pictures_refused:
+        if is_refused:
             return Below(self.sentences.say(request.language, "pictures.not_shown"))
         return Below()
 
@@ -173,7 +178,9 @@ class DescribingAgent:
 
     def run(self, context: AgentContext) -> Awaitable[FinishAction]:
         """Return the answer and fill `PictureDescriptions`; raise what the agent raises."""
-        return self._describing(context) if context.pictures else self._run(context)
+        photos = (each for each in context.user_messages if each.photo)
+        known = any(not each.text.endswith((PHOTO_MARK, LATE_PHOTO_MARK)) for each in photos)
+        return self._describing(context) if context.pictures and not known else self._run(context)
 
     async def _describing(self, context: AgentContext) -> FinishAction:
         """Return the answer to a message with pictures.
