@@ -9,10 +9,11 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     rig: Rig,
 ) -> None:
     anna, chat = await rig.start_with_anna()
-    assert (await rig.send(anna, chat, "video")).text == sentence("unsupported.video")
+    for kind in ("video", "animation"):
+        assert (await rig.send(anna, chat, kind)).text == sentence(f"unsupported.{kind}")
     *_, broken = await anna.send_album(chat, ["photo", "photo"])
     assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.damaged")
-    assert (len(chat.replies), rig.requests) == (2, [])
+    assert (len(chat.replies), rig.requests) == (3, [])
 
     reply = await rig.send(anna, chat, "photo", caption="This is our boat Aurora")
     note = "[attached photo: you cannot see or hear it] "

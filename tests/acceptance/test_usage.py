@@ -95,6 +95,7 @@ async def test_admins_see_the_whole_bot_and_its_costs_without_who_was_forgotten(
     assert totals(reply)["The whole bot, this month"] == sum(sums)
     assert str(anna.id) not in reply.text
     assert sentence("usage.nobody") in reply.text
+    assert reply.text.endswith(sentence("usage.ids"))
 
 
 async def test_what_is_heard_and_spoken_counts_in_the_budget(rig: Rig) -> None:

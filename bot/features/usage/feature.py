@@ -101,7 +101,7 @@ class UsageCommand:
         for person, tokens in month.people:
             name = str(person) if person != NO_PERSON else self._text(language, "usage.nobody")
             lines.append(self._text(language, "usage.line", name=name, total=tokens))
-        yield "\n".join(lines)
+        yield "\n".join([*lines, "", self._text(language, "usage.ids")])
 
     def _period(self, language: str, title: str, sums: BySource) -> str:
         """Return what was used in a time, by purpose; `title` is a key."""
