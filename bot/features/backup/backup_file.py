@@ -111,7 +111,9 @@ class BackupWriter:
     """
 
     def __init__(self, path: Path, header: BackupHeader, passphrase: str = "") -> None:
-        self._path = path
+        if path.exists() and not path.is_file():  # the file would replace a device
+            raise BackupRefused(f"{path} is not a file: name one, or a new one")
+        self._path = path = path.resolve()  # a link stays one, also /dev/stdout
         self._partial = path.with_name(path.name + ".partial")
         key = b""
         if passphrase:

@@ -160,6 +160,15 @@ def test_a_backup_that_fails_leaves_the_former_file_as_it_was(tmp_path: Path) ->
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
 
 
+def test_a_backup_goes_through_a_link_and_replaces_no_device(tmp_path: Path) -> None:
+    link, path = tmp_path / "link", tmp_path / "backup"
+    link.symlink_to(path)
+    assert (write(link).is_symlink(), path.is_file()) == (True, True)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BackupRefused, match="pipe is not a file"):
+        write(tmp_path / "pipe")
+
+
 def test_of_two_backups_to_a_name_the_later_counts_and_the_other_is_refused(tmp_path: Path) -> None:
     """The first one gave the name to what the second had written so far, and deleted the rest."""
     path = write(tmp_path / "backup")
