@@ -38,6 +38,8 @@ from memory.store.tasks import end_tasks
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits for so many seconds."""
+# The setting to look at, by the class of an error.
+_LOOK_AT = {"Conflict": "TELEGRAM_BOT_TOKEN", "Unreachable": "TELEGRAM_API_URL"}
 _FIRST_S = 0.5
 _REFUSED_S, _LONGEST_S = 1.0, 30.0
 _Answer = TypeVar("_Answer")
@@ -85,8 +87,10 @@ class Backoff:
         if kind != self._logged:
             # Only the texts of our own errors are known to hold no secret.
             is_ours = isinstance(error, TelegramError | DeliveryError)
-            text = error.description if isinstance(error, Refused) else str(error) * is_ours
-            log.warning("telegram call failed", step=self._step, error=kind, description=text)
+            text = getattr(error, "description", str(error)) if is_ours else ""
+            look_at = _LOOK_AT.get(kind, "WEBHOOK_URL" if self._step == "set_webhook" else "")
+            about = {"step": self._step, "error": kind, "description": text, "look_at": look_at}
+            log.warning("telegram call failed", **about)
             self._logged = kind
         longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))
         if isinstance(error, UpdateRefused):  # other people must not wait

@@ -99,6 +99,7 @@ async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
     said = await anna.say(chat, "Are you there?")
     await rig.telegram.stop()
     await rig.bot.start(until="telegram call failed")
+    assert rig.bot.lines("telegram call failed", look_at="TELEGRAM_API_URL")
     assert await readiness(rig) == (503, {"redis": "ok", "telegram": "not reached: Unreachable"})
     await rig.telegram.start()
     assert (await chat.wait_for_reply(after=said)).text == "All right."

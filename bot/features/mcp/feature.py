@@ -86,7 +86,7 @@ async def _listed(server: McpServer, timeout_s: float) -> list[Tool[Any]]:
     try:
         tools = await usable_tools(server, timeout_s)
     except ServerAway as away:
-        log.warning("MCP server away, its tools are missing", server=server.name, reason=str(away))
+        log.warning("MCP_SERVERS: server away, tools missing", server=server.name, reason=str(away))
         return []
     log.info("tools of MCP server", server=server.name, tools=len(tools))
     return tools

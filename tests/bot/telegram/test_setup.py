@@ -136,8 +136,9 @@ async def test_setting_the_webhook_is_retried_until_it_succeeds(
     bot_api: Made, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(400, "Bad Request: bad webhook: failed to resolve host"), "cut")
-    await bot_api().set_up(SetupPlan(HOOK))
-    assert health.webhook_set
+    with capture_logs() as logs:
+        await bot_api().set_up(SetupPlan(HOOK))
+    assert (health.webhook_set, logs[0]["look_at"]) == (True, "WEBHOOK_URL")
     assert len(api.named("setWebhook")) == 3
 
 
