@@ -73,10 +73,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (EmbeddedError, ""),
     (OtherLayout, ""),
     (StoreUnfit, ""),
-    (
-        StoreError,
-        'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',
-    ),
+    (StoreError, "look at REDIS_URL, and at what its user may do; `python -m bot check` says more"),
     (PortUnavailable, "stop what uses the port, or use another one: PORT=8081 {start}"),
     (
         FunctionNameClash,

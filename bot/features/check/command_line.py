@@ -25,13 +25,14 @@ from bot.features.check.telegram import check_telegram
 from bot.model.model_errors import ModelError
 from bot.operator_classes import UnusableClass, class_at, found_at, found_beside
 from bot.probe import Probe, Row, Rows, StoreProbe
+from bot.prompt.assemble import UnusableSystemPrompt, load_system_prompt
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import open_store, redis_address
 from config.loading import secrets_of, unknown_names
 from config.settings import Settings
 from memory.behaviors.behavior import reaches_of
 from memory.store.embedded import EmbeddedError
-from memory.store.errors import StoreError
+from memory.store.errors import StoreError, StoreRefused
 from memory.store.keys import Keys
 
 log = structlog.get_logger(__name__)
@@ -118,13 +119,14 @@ def _groups(
     """Yield the groups to run; a service without its key or token has a row of the settings."""
     yield "Settings", check_settings(settings)
     yield "Redis", check_store(address, settings)
+    yield STORED_DATA.name, _stored(STORED_DATA, settings, address)
     if token := settings.telegram_bot_token:
         check = check_telegram(settings, token.get_secret_value(), is_release=is_release)
         yield "Telegram", check
     if is_release:
         return
     probes = all_probes(settings.features)
-    stored = (each for each in (STORED_DATA, *probes) if isinstance(each, StoreProbe))
+    stored = (each for each in probes if isinstance(each, StoreProbe))
     yield from ((each.name, _stored(each, settings, address)) for each in stored)
     if not settings.lacks_key():
         yield "Model", check_chat(settings)
@@ -158,8 +160,12 @@ async def _stored(probe: StoreProbe, settings: Settings, address: str | None) ->
         return
     with suppress(StoreError):
         async with open_store(address, settings, MAX_CONNECTIONS) as client:
-            async for row in probe.run(settings, client, Keys(settings.bot_id)):
-                yield row
+            try:
+                async for row in probe.run(settings, client, Keys(settings.bot_id)):
+                    yield row
+            except StoreRefused:
+                advice = "let the user of REDIS_URL run all commands on all keys"
+                yield Row(probe.name, "fail", "the server refused a command", advice)
 
 
 _MARK_WIDTH = 7
@@ -255,3 +261,7 @@ def _own_class_rows(settings: Settings) -> Iterator[Row]:
         except UnusableClass as error:
             seen, _, advice = str(error).partition("; ")
             yield Row(kind.capitalize(), "fail", seen, advice or f"see docs/{kind}.md")
+    try:
+        load_system_prompt(settings.system_prompt_file)
+    except UnusableSystemPrompt as error:
+        yield Row("System prompt", "fail", str(error), "mend it, or name another file")

@@ -37,11 +37,8 @@ _ENOUGH_DIMENSIONS = 512  # more dimensions fill a small Redis and improve recal
 
 _COMPARED = "Words and vectors"
 _FIRST = 5  # a message counts as found if one of its neighbors is among that many first hits
-
 _NEAR = 2  # how many messages of people before it, and after it, in its session are its neighbors
-
 _MIN_MESSAGES = 60  # with fewer messages in a conversation, chance finds many neighbors
-
 _MAX_ASKED = 200
 _MAX_CONVERSATIONS = 50
 _MAX_ENTRIES = 4_000

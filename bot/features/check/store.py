@@ -44,11 +44,13 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     yield probe.server(state)
     yield persistence(figures)
     yield probe.eviction(state)
-    yield memory(figures)
+    yield memory(figures, settings.redis_memory_mb)
     yield connections(figures, settings.redis_max_connections)
     yield probe.cluster(state, address)
     if abs(state.ahead_s) > MAX_CLOCK_S:
-        yield clock(state.ahead_s)
+        side = "behind" if state.ahead_s > 0 else "ahead of"
+        seen = f"this machine is {round(abs(state.ahead_s))} s {side} Redis"
+        yield Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
     if settings.intake_wait_replicas:
         yield replicas(figures, settings.intake_wait_replicas)
 
@@ -71,10 +73,12 @@ def persistence(figures: _Figures) -> Row:
             return Row(what, "warn", seen, advice)
 
 
-def memory(figures: _Figures) -> Row:
-    """Judge how much memory is left."""
+def memory(figures: _Figures, plan_mb: int = 0) -> Row:
+    """Judge how much memory is left; the plan counts if the server reports no limit."""
     what = "Redis memory"
     used, limit = _integer(figures, "used_memory"), _integer(figures, "maxmemory")
+    if plan_mb and not limit:
+        limit = plan_mb * 2**20
     if used is None or limit is None:
         return Row(what, "unknown", "not reported", "look at your provider's page")
     if limit == 0:
@@ -104,13 +108,6 @@ def connections(figures: _Figures, ours: int) -> Row:
     return Row(what, "ok", seen)
 
 
-def clock(ahead_s: float) -> Row:
-    """Return the warning that the clock of Redis is so far ahead of ours, or behind."""
-    side = "behind" if ahead_s > 0 else "ahead of"
-    seen = f"this machine is {round(abs(ahead_s))} s {side} Redis"
-    return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
-
-
 def replicas(figures: _Figures, wanted: int) -> Row:
     """Judge whether there are as many replicas as intake waits for; else it accepts nothing."""
     what, linked = "Redis replicas", _integer(figures, "connected_slaves")
@@ -130,7 +127,7 @@ def _integer(figures: _Figures, name: str) -> int | None:
 
 def _trouble(error: StoreError, address: str) -> Row:
     if isinstance(error, LoginRefused | StoreRefused):
-        advice = "check user, password and scheme of REDIS_URL"
+        advice = "check user, password and database of REDIS_URL; +cluster is for a Cluster only"
         return Row("Redis", "fail", "the server refused this login or address", advice)
     if why := distrust(error):
         seen, advice = untrusted(error, "REDIS_URL")
@@ -147,6 +144,7 @@ def _mb(count: int) -> str:
 
 async def _stored_data(_: Settings, client: RedisClient, keys: Keys) -> Rows:
     what = "Stored data"
+    await client.call("EVAL", "return 1", 0)  # an access list may forbid scripts
     try:
         await check_layout(client, keys)
     except OtherLayout as other:

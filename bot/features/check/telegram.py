@@ -42,7 +42,10 @@ async def check_telegram(settings: Settings, token: str, *, is_release: bool = F
     except BadToken:
         yield _refused_token(settings)
     except TelegramError as error:
-        seen, advice = _trouble(error), "no reason to stop: the bot tries again"
+        is_flood, advice = isinstance(error, FloodWait), "no reason to stop: the bot tries again"
+        seen = "too many calls at the moment" if is_flood else "no readable answer"
+        if isinstance(error, Unreachable):
+            seen = untrusted(error, "")[0] if distrust(error) else "not reached"
         if not is_release:
             advice = "check TELEGRAM_API_URL and this machine's network, and try again"
             if isinstance(error, OutcomeUnknown):
@@ -114,13 +117,3 @@ def _refused_token(settings: Settings) -> Row:
         host = urlsplit(settings.telegram_api_url).netloc
         advice += f"; or check TELEGRAM_API_URL: is {host} a Bot API server?"
     return Row("Telegram", "fail", "the token was refused", advice)
-
-
-def _trouble(error: TelegramError) -> str:
-    match error:
-        case Unreachable():
-            return untrusted(error, "")[0] if distrust(error) else "not reached"
-        case FloodWait():
-            return "too many calls at the moment"
-        case _:
-            return "no readable answer"

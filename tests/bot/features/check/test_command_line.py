@@ -16,19 +16,19 @@ from bot.features.check.command_line import (
     all_probes,
     bounded,
     check_settings,
-    is_passed,
     next_steps,
     table,
 )
 from bot.operator_classes import UnusableClass
 from bot.probe import Row, Rows
 from memory.store.embedded import EmbeddedValkey
+from memory.store.keys import Keys
 from tests.acceptance.bot_process import run_command
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ModelApiServer
 from tests.settings import Settings
-from tests.valkey import free_port
+from tests.valkey import ValkeyServer, free_port
 
 pytestmark = pytest.mark.usefixtures("launcher")
 
@@ -98,6 +98,7 @@ async def test_a_release_calls_no_model_and_checks_only_the_token_at_telegram(
     [
         ({"TELEGRAM_BOT_TOKEN": "123456:wrong-secret"}, ["Telegram"]),
         ({"TELEGRAM_BOT_TOKEN": "", "DYNO": "release.1"}, ["Bot token"]),
+        ({"SYSTEM_PROMPT_FILE": sys.executable}, ["System prompt"]),  # it is too large
     ],
 )
 async def test_a_release_fails_if_the_bot_could_not_start(
@@ -107,12 +108,13 @@ async def test_a_release_fails_if_the_bot_could_not_start(
     assert (ran.status, ran.failed) == (1, failed)
 
 
-async def test_a_bad_setting_is_named_and_no_service_is_called(
-    environment: dict[str, str], telegram: BotApiServer
+async def test_a_release_fails_if_redis_has_other_data_or_runs_no_scripts(
+    environment: dict[str, str], own_server: ValkeyServer, telegram: BotApiServer
 ) -> None:
-    ran = await _check(environment | {"PORT": "99999"})
-    assert (ran.status, ran.output) == (1, "PORT takes 0 to 65535\n")
-    assert telegram.calls == []
+    environment["REDIS_URL"], layout = own_server.url, Keys(telegram.bot.id).layout
+    for wrong in (f"SET {layout} 99", f"DEL {layout}\r\nACL SETUSER default -eval"):
+        own_server.ask(wrong)
+        assert (await _check(environment, "--release")).failed == ["Stored data"]
 
 
 async def test_without_a_url_the_embedded_server_is_checked(environment: dict[str, str]) -> None:
@@ -176,11 +178,6 @@ def test_a_row_is_a_line_its_advice_is_another_and_the_last_line_is_a_summary() 
         "",
         "1 ok, 1 warn, 1 unknown, 1 failed",
     ]
-
-
-def test_only_a_failed_row_makes_the_check_fail() -> None:
-    assert not is_passed(ROWS)
-    assert is_passed([row for row in ROWS if row.verdict != "fail"])
 
 
 def test_it_ends_with_the_three_most_useful_steps() -> None:

@@ -111,11 +111,9 @@ async def test_the_check_confirms_no_update(telegram: BotApiServer, settings: Se
 def test_a_webhook_must_fit_settings(url: str, public: str | None, verdict: str, seen: str) -> None:
     row = check.webhook(WebhookState(url, 2, 0, ""), public, NOW)
     assert (row.verdict, row.seen) == (verdict, seen)
-
-
-def test_a_webhook_that_the_next_start_will_remove_is_a_warning() -> None:
-    row = check.webhook(WebhookState(OURS, 2, 0, ""), None, NOW, take_over=True)
-    assert (row.verdict, "bot.example gets no more messages" in row.advice) == ("warn", True)
+    if verdict == "fail":
+        row = check.webhook(WebhookState(url, 2, 0, ""), public, NOW, take_over=True)
+        assert (row.verdict, "bot.example gets no more messages" in row.advice) == ("warn", True)
 
 
 @pytest.mark.parametrize(
