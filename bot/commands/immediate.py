@@ -1,6 +1,6 @@
 """What acts at once, without a turn: buttons, `/stop`, and what features do at intake.
 
-Whatever was under way for what a button erases is refused later by the turn protocol.
+If a button erases something that a turn works on, the turn protocol refuses the turn's next step.
 """
 
 import asyncio

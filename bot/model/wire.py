@@ -1,7 +1,7 @@
 """What the two APIs of model servers have in common: parts of requests, and reading of answers.
 
-`CHAT` is in `completions`, `RESPONSES` in `responses`. A request has optional parts, each with a
-name and some with a second best form. So `request_forms` can leave out what a server refuses.
+`CHAT` and `RESPONSES` are in `dialects`. A request has optional parts, each with a name and some
+with a second best form. So `request_forms` can leave out what a server refuses.
 
 The SDK would cut a body into events too, but it makes objects of each, which took half of a turn's
 CPU. All input is bounded: the body, one event, the number of calls and their text. JSON may lack

@@ -19,8 +19,8 @@ DAY_S = 86_400
 class Quota:
     """What one person may have; 0 means no bound. Days are those of UTC.
 
-    One notice stands for all that is refused in `told_ms`. If that is longer than the window, none
-    is admitted meanwhile.
+    After a notice nothing more is said for `told_ms`, whatever is refused. If that is longer than
+    the window, no turn is admitted meanwhile.
     """
 
     turns: int  # in a window

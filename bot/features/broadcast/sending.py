@@ -1,7 +1,7 @@
 """Sends the announcement of an operator to its chats, and shows how far it is.
 
 Each chat gets at most one copy. A chat is marked right before its request. If Telegram does not
-answer then, or the worker dies, nothing is repeated; before the mark nobody is left out.
+answer then, or the worker dies, nothing is repeated. A chat without a mark gets its copy later.
 """
 
 import asyncio

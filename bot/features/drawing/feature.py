@@ -1,7 +1,7 @@
 """What drawing adds to the bot: the tool `draw_picture`, over OpenAI's images API.
 
-The picture is sent with the answer, and its name says what it shows: of an answer, the history
-keeps the names of its files, so the picture is found by them later.
+The picture is sent with the answer, and its name says what it shows. The history keeps the names of
+an answer's files, so the picture is found by its name later.
 """
 
 from base64 import b64decode
