@@ -155,8 +155,8 @@ class EmbeddedValkey:
         deadline = time.monotonic() + START_TIMEOUT_S
         while ask(path, b"PING") != b"+PONG\r\n":
             if server.poll() is not None or time.monotonic() > deadline:
-                tail = self._log.read_text(errors="replace").splitlines()[-10:]
-                raise EmbeddedError("\n".join(["Valkey did not start; the end of its log:", *tail]))
+                tail = self._log.read_text(errors="replace")[-1_000:]
+                raise EmbeddedError(f"Valkey did not start: is the disk of DATA_DIR full?\n{tail}")
             time.sleep(POLL_S)
 
 

@@ -62,7 +62,7 @@ def run_backup(settings: BackupSettings, options: argparse.Namespace) -> int:
         with redis_address(settings) as redis:
             counts = asyncio.run(_save(settings, redis, options, passphrase))
     except (BackupRefused, EmbeddedBusy, OSError) as error:
-        return _refused(settings, error)
+        return _refused(settings, error, options.file)
     sealed = "encrypted" if passphrase else "not encrypted: set BACKUP_PASSPHRASE to encrypt it"
     sys.stdout.write(
         f"{options.file}: {counts['scopes']} conversations, people and namespaces, "
@@ -83,7 +83,10 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
         for path in settings.features:
             found_at("FEATURES", path)
         readers = sorted(map(BackupReader, options.files), key=lambda each: -each.header.created_at)
-        _unlock([reader for reader in readers if reader.header.salt], settings)
+        locked = [reader for reader in readers if reader.header.salt]
+        passphrase = _passphrase(settings, "Passphrase of the backup: ") if locked else ""
+        for reader in locked:
+            reader.unlock(passphrase)
         contents = check_files(readers, settings.bot_id, is_other_bot=options.other_bot)
         with redis_address(settings) as redis:
             counts = asyncio.run(_restore(settings, redis, readers, contents))
@@ -169,28 +172,22 @@ def _check_token(settings: BackupSettings) -> None:
 
 
 def _passphrase(settings: BackupSettings, question: str, again: str = "") -> str:
-    """Return the passphrase, "" for none; ask for it only at a terminal."""
+    """Return the passphrase; ask for it only at a terminal. "" is for no encryption (`again`)."""
     if settings.backup_passphrase is not None:
         return settings.backup_passphrase.get_secret_value()
     passphrase = getpass.getpass(question) if sys.stdin.isatty() else ""
     if passphrase and again and getpass.getpass(again) != passphrase:
         raise BackupRefused("the two passphrases differ")
+    if not (passphrase or again):
+        raise BackupRefused("the backup is encrypted, and BACKUP_PASSPHRASE is not set")
     return passphrase
 
 
-def _unlock(readers: Sequence[BackupReader], settings: BackupSettings) -> None:
-    passphrase = _passphrase(settings, "Passphrase of the backup: ") if readers else ""
-    for reader in readers:
-        if not passphrase:
-            raise BackupRefused("the backup is encrypted, and BACKUP_PASSPHRASE is not set")
-        reader.unlock(passphrase)
-
-
-def _refused(settings: BackupSettings, error: Exception) -> int:
+def _refused(settings: BackupSettings, error: Exception, written: Path | None = None) -> int:
     text = str(error)
     if isinstance(error, EmbeddedBusy):
         text = f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it first"
-    elif isinstance(error, OSError) and error.filename:
-        text = f"{str(error.filename).removesuffix('.partial')}: {error.strerror}"
+    elif isinstance(error, OSError) and (file := error.filename or written):
+        text = f"{str(file).removesuffix('.partial')}: {error.strerror}"
     sys.stderr.write(f"{text}\n")
     return 1

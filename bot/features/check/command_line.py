@@ -63,9 +63,11 @@ def run_check(settings: Settings, options: argparse.Namespace) -> int:
     # Log lines would stand between the rows of the table, and the table already names the errors.
     configure_logs("error", secrets_of(settings))
     with ExitStack() as stack:
-        address = None  # of the embedded server, if that cannot start
-        with suppress(EmbeddedError):
+        address: str | EmbeddedError
+        try:
             address = stack.enter_context(redis_address(settings))
+        except EmbeddedError as error:
+            address = error
         groups = [("Redis", check_store(address, settings))]
         if options.compare_embeddings:
             groups.append((COMPARISON.name, _stored(COMPARISON, settings, address)))
@@ -86,8 +88,7 @@ def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
     ours = (probe for module in modules("probes") for probe in module.PROBES)
 
     def are_probes(named: Any) -> bool:
-        kinds = Probe | StoreProbe
-        return isinstance(named, tuple) and all(isinstance(each, kinds) for each in named)
+        return isinstance(named, tuple) and {type(each) for each in named} <= {Probe, StoreProbe}
 
     named = found_beside(theirs, "PROBES", are_probes, "tuple of `Probe` or `StoreProbe`")
     return [*ours, *(probe for probes in named for probe in probes)]
@@ -114,7 +115,7 @@ async def _gathered(groups: Iterable[tuple[str, Rows]]) -> list[Row]:
 
 
 def _groups(
-    settings: Settings, address: str | None, *, is_release: bool
+    settings: Settings, address: str | EmbeddedError, *, is_release: bool
 ) -> Iterator[tuple[str, Rows]]:
     """Yield the groups to run; a service without its key or token has a row of the settings."""
     yield "Settings", check_settings(settings)
@@ -154,9 +155,9 @@ def _lacks_embedding_key(settings: Settings) -> bool:
     return settings.openai_embedding_model is not None and settings.lacks_key("openai_embedding")
 
 
-async def _stored(probe: StoreProbe, settings: Settings, address: str | None) -> Rows:
+async def _stored(probe: StoreProbe, settings: Settings, address: str | EmbeddedError) -> Rows:
     """Yield the rows of a probe; none without a token or Redis, which have rows of their own."""
-    if settings.telegram_bot_token is None or address is None:
+    if settings.telegram_bot_token is None or isinstance(address, EmbeddedError):
         return
     with suppress(StoreError):
         async with open_store(address, settings, MAX_CONNECTIONS) as client:

@@ -15,6 +15,7 @@ from bot.runtime.maintenance import MAX_CLOCK_S
 from bot.runtime.process import open_store
 from config.settings import Settings
 from memory.store.client import RedisClient
+from memory.store.embedded import EmbeddedBusy, EmbeddedError
 from memory.store.errors import LoginRefused, StoreError, StoreRefused, distrust
 from memory.store.keys import Keys
 from memory.store.store import LAYOUT, OtherLayout, check_layout
@@ -25,11 +26,12 @@ _Figures: TypeAlias = Mapping[str, str]
 """Fields of INFO and of CONFIG by name, without those that the server does not report."""
 
 
-async def check_store(address: str | None, settings: Settings) -> Rows:
-    """Yield rows about the server at `address`; None if the embedded one did not start."""
-    if address is None:
-        seen = "the embedded Valkey did not start: a bot uses DATA_DIR, or it is not writable"
-        yield Row("Redis", "warn", seen, "stop that bot to check its data, or set REDIS_URL")
+async def check_store(address: str | EmbeddedError, settings: Settings) -> Rows:
+    """Yield rows about the server at `address`, or why the embedded one did not start."""
+    if isinstance(address, EmbeddedError):
+        seen, is_busy = str(address).partition("\n")[0], isinstance(address, EmbeddedBusy)
+        advice = "stop that bot to check its data, or" if is_busy else "use another DATA_DIR, or"
+        yield Row("Redis", "warn" if is_busy else "fail", seen, f"{advice} set REDIS_URL")
         return
     try:
         async with open_store(address, settings, MAX_CONNECTIONS) as client:

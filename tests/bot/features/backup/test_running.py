@@ -1,8 +1,10 @@
 """`backup`, `restore` and the row of `check` say what was done, or why nothing was."""
 
 import asyncio
+import os
 from argparse import Namespace
 from collections.abc import Callable
+from errno import ENOENT, ENOSPC
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,12 +45,16 @@ def test_a_passphrase_is_asked_for_at_a_terminal_and_a_new_one_twice(
     assert [*typed] == []
 
 
-def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(
-    valkey: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_backup_that_cannot_be_written_names_its_file(
+    valkey: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "nowhere" / "backup"
-    assert run_backup(settings_of(valkey), Namespace(file=file, journal=False)) == 1
-    assert capsys.readouterr().err == f"{file}: No such file or directory\n"
+    def fill_up(_: int) -> None:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    monkeypatch.setattr("os.fsync", fill_up)
+    for file, why in ((tmp_path / "no" / "file", ENOENT), (tmp_path / "file", ENOSPC)):
+        assert run_backup(settings_of(valkey), Namespace(file=file, journal=False)) == 1
+        assert capsys.readouterr().err.endswith(f"{file}: {os.strerror(why)}\n")
 
 
 async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_with_what_to_do(

@@ -99,6 +99,7 @@ async def test_a_release_calls_no_model_and_checks_only_the_token_at_telegram(
         ({"TELEGRAM_BOT_TOKEN": "123456:wrong-secret"}, ["Telegram"]),
         ({"TELEGRAM_BOT_TOKEN": "", "DYNO": "release.1"}, ["Bot token"]),
         ({"SYSTEM_PROMPT_FILE": sys.executable}, ["System prompt"]),  # it is too large
+        ({"REDIS_URL": "", "DATA_DIR": "/dev/null/data"}, ["Redis"]),
     ],
 )
 async def test_a_release_fails_if_the_bot_could_not_start(
@@ -134,7 +135,7 @@ async def test_an_embedded_server_that_a_bot_uses_is_not_a_failure(
     finally:
         running.stop()
     assert (ran.status, ran.failed) == (0, [])
-    assert "a bot uses DATA_DIR" in ran.output
+    assert f"another process is using {tmp_path}" in ran.output
 
 
 async def test_a_group_that_takes_too_long_keeps_the_rows_it_found() -> None:

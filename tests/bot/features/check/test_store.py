@@ -106,13 +106,6 @@ async def test_a_replica_fails_because_it_takes_no_writes(
     assert (row.verdict, row.advice) == ("fail", "give REDIS_URL the address of the primary")
 
 
-async def test_one_server_with_the_address_of_a_cluster_has_one_failed_row(
-    valkey: str, settings_of: SettingsOf
-) -> None:
-    rows = await rows_of(check_store(valkey.replace("redis:", "redis+cluster:"), settings_of()))
-    assert [row.verdict for row in rows.values()] == ["fail"]
-
-
 async def test_an_unreachable_server_has_one_failed_row(settings_of: SettingsOf) -> None:
     for scheme, other in (("redis", "rediss"), ("rediss", "redis")):
         address = f"{scheme}://127.0.0.1:{free_port()}"
@@ -121,11 +114,11 @@ async def test_an_unreachable_server_has_one_failed_row(settings_of: SettingsOf)
         assert row.advice.endswith(f"needs {other}://")
 
 
-async def test_a_wrong_password_has_one_failed_row_and_is_not_shown(
-    valkey: str, settings_of: SettingsOf
+@pytest.mark.parametrize("wrong", ["redis://anna:hunter2@", "redis+cluster://"])
+async def test_an_address_that_is_refused_has_one_failed_row_and_no_password_is_shown(
+    valkey: str, settings_of: SettingsOf, wrong: str
 ) -> None:
-    address = valkey.replace("//", "//anna:hunter2@")
-    [row] = (await rows_of(check_store(address, settings_of()))).values()
+    [row] = (await rows_of(check_store(valkey.replace("redis://", wrong), settings_of()))).values()
     assert (row.verdict, row.seen) == ("fail", "the server refused this login or address")
     assert "hunter2" not in repr(row)
 
