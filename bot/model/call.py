@@ -2,8 +2,8 @@
 
 Nothing here knows the wire format or an SDK.
 
-The observer of an unfinished answer is passed on beside the calls, as the payer of a call is: no
-layer between a turn and its model has to know of it.
+Two context variables name the observer of an unfinished answer and the payer of a call. So no layer
+between a turn and its model has to know of these.
 """
 
 import asyncio

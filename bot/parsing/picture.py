@@ -1,9 +1,8 @@
 """Reads a picture, in a process of its own: `picture.py PIXELS BYTES MB SECONDS`.
 
-A picture with more pixels or more bytes becomes a JPEG that has no more than that, without anything
-else of the file; so does one that models would not see as people do. Of any other only the header
-is read. It writes `{"width": …, "height": …}`, with
-`"jpeg": "<base64>"` for a new one.
+A picture with more pixels or bytes, or one that models would not see as people do, becomes a JPEG
+within these bounds, without anything else of the file. Of any other picture only the header is
+read. The process writes `{"width": …, "height": …}`, and `"jpeg": "<base64>"` for a new picture.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Corrects an answer that says that it saved something, although it did not: below it, or later.
+"""Corrects an answer that claims to have saved something and did not: below it, or later.
 
 `saved.toml` has patterns for the languages of the catalogue; in another one no claim is found.
 """

@@ -77,7 +77,7 @@ def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
 
 
 class SitesRead(dict[str, str]):
-    """The address that was read of each site after untrusted text; "" is any other site."""
+    """By site, the address that was read after untrusted text; "" stands for other sites."""
 
 
 def _check_source(url: str, context: AgentContext) -> None:

@@ -94,7 +94,7 @@ _LINE_TOKENS = 60
 
 @dataclass(frozen=True, slots=True)
 class RecallTopics(Field):
-    """Whether a person's private topics recall each other, or this topic of a group the others."""
+    """Whether a person's private topics recall each other, or a group's topic recalls others."""
 
     PREFIX = "recall_topics"
     is_on: bool
