@@ -83,8 +83,9 @@ def _price(*words: str) -> list[str]:
 
 
 def _valid_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:
-    amounts = [amount for price in prices for amount in price[1:4]]
-    if len({price.model for price in prices}) < len(prices) or any(each < 0 for each in amounts):
+    if len({price.model for price in prices}) < len(prices):
+        raise UnreadableSetting("a model has two prices")
+    if any(amount < 0 for price in prices for amount in price[1:4]):
         raise ValueError
     return prices
 

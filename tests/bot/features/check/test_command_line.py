@@ -277,6 +277,7 @@ async def test_models_that_the_budget_cannot_count_are_named(prices: str, seen: 
 
 
 @pytest.mark.parametrize("price", ["m", "m 1 1", "m 1/min 2", "m 1/hour", "m -1/min", "m x/min"])
-def test_a_price_in_no_known_form_is_refused(price: str) -> None:
-    with pytest.raises(ValidationError):
-        Settings.model_validate({"prices": price})
+def test_a_price_in_no_known_form_and_a_second_one_of_a_model_are_refused(price: str) -> None:
+    for prices, why in ((price, "price"), ("m 1 1 1; m 2 2 2", "a model has two prices")):
+        with pytest.raises(ValidationError, match=why):
+            Settings.model_validate({"prices": prices})
