@@ -1,10 +1,8 @@
-"""A reply arrives whole and once, or does not count as said (A17, A18)."""
+"""A reply arrives whole and once (A17)."""
 
-from memory.store.client import RedisClient
-from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
-from tests.servers.bot_api import Chat, FloodWait, Hang, Refuse, utf16_length
+from tests.servers.bot_api import Hang, Refuse, utf16_length
 
 SEND = "sendMessage"
 CODE = "\n".join(f"print({number!r}, '🧭 {number * number}')" for number in range(300))
@@ -51,33 +49,3 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
         ("assistant", "**Bold** move"),
         ("user", "Good"),
     ]
-
-
-async def test_a18_a_long_flood_wait_parks_only_its_own_turn(rig: Rig, store: RedisClient) -> None:
-    anna, annas = await rig.start_with_anna()
-    ben, bens = rig.ben()
-    rig.telegram.faults.add(FloodWait(25), method=SEND, chat=annas)
-    await anna.say(annas, "Hello")
-    assert (await rig.bot.wait_for_log("turn parked"))["pause_s"] == 25
-    await anna.say(annas, "Still there?")
-    await rig.ask(ben, bens, "Hello")
-    assert annas.replies == []
-
-    await let_time_pass(store, rig, annas)
-    await closed(rig, 3)
-    assert annas.texts == ["All right."] * 2
-    asked = [request.asked for request in rig.requests]
-    assert sorted(asked) == ["Hello", "Hello", "Still there?"]
-    assert asked[-1] == "Still there?"
-
-
-async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
-    """Make the parked turn of a chat due now."""
-    keys, conversation = rig.keys, Scope.of_chat(chat.id)
-    due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
-    turn = keys.scope(conversation).turn
-    # The server's clock decides when the turn is due.
-    assert abs(int(await store.call("HGET", turn, "due")) - due_ms) < 1_000
-    past_ms = due_ms - 60_000
-    await store.call("HSET", turn, "due", past_ms)
-    await store.call("ZADD", keys.due, past_ms, conversation.tag)

@@ -57,11 +57,11 @@ async def reminders_of(rig: Rig, chat: Chat) -> Mapping[bytes, bytes]:
     return stored
 
 
-async def let_be_due(rig: Rig, chat: Chat, *, late_s: float = 0, topic: int = 0) -> None:
-    """Let all reminders of a conversation be due since `late_s` seconds."""
+async def let_be_due(rig: Rig, chat: Chat, *, topic: int = 0) -> None:
+    """Let all reminders of a conversation be due now."""
     keys, scope = rig.keys, Scope.of_chat(chat.id, topic)
     name = keys.scope(scope).work
-    due = b"%d" % ((time.time() - late_s) * 1000)
+    due = b"%d" % (time.time() * 1000)
     for id_, value in (await rig.redis("HGETALL", name)).items():
         person, seq, before, rest = value.split(b"|", 3)
         if before != b"0":  # somebody has agreed to it
