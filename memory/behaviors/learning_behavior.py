@@ -6,6 +6,7 @@ was learned is the job of `memory.learning`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -129,6 +130,9 @@ class LearningBehavior(AIContextBehavior):
         """Return what is known already, so that the model can bring it up to date."""
         raise NotImplementedError
 
-    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
-        """Return what is to be written; raise `PartRejected`. Reads and writes nothing itself."""
+    def learn(self, batch: Batch, answer: Any) -> Learned:
+        """Return what is to be written; raise `PartRejected`. Reads and writes nothing itself.
+
+        `answer` is a `part`.
+        """
         raise NotImplementedError

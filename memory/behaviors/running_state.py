@@ -136,15 +136,13 @@ class RunningState(LearningBehavior):
         """Return the present state."""
         return known_json(read(self.model, batch.here.state)) or "(nothing is known yet)"
 
-    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
+    def learn(self, batch: Batch, answer: KnowledgeBase) -> Learned:
         """Return the new state; raise `PartRejected` for one that would wipe what was learned.
 
         Of names only those that the person wrote or has in Telegram are learned; in a group both
         stay unknown. If `domain` cannot be kept, the model is asked once more and told why. If it
         cannot be kept then either, the rest is learned.
         """
-        if not isinstance(answer, KnowledgeBase):
-            raise PartRejected("not a knowledge base")
         old = read(self.model, batch.here.state)
         if not known(answer) and not known(old).keys() <= set(NAMES):
             raise PartRejected("it knows nothing any more")

@@ -23,13 +23,7 @@ import structlog
 from pydantic import BaseModel, Field
 
 from memory.behaviors.context import CallContext
-from memory.behaviors.learning_behavior import (
-    Batch,
-    Learned,
-    LearningBehavior,
-    PartRejected,
-    Unlearned,
-)
+from memory.behaviors.learning_behavior import Batch, Learned, LearningBehavior, Unlearned
 from memory.message import Message
 from memory.scopes.entries import Synopsis
 from memory.scopes.scope_memory import ScopeMemory
@@ -171,10 +165,8 @@ class Synopses(LearningBehavior):
             return f"It goes on from this; do not repeat it:\n{earlier.text}"
         return "(a new session)"
 
-    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
+    def learn(self, batch: Batch, answer: SynopsisPart) -> Learned:
         """Return the synopsis, or nothing if all its fields are empty."""
-        if not isinstance(answer, SynopsisPart):
-            raise PartRejected("not a synopsis")
         first, last = batch.messages[0], batch.messages[-1]
         said = {name: cut(one_line(text or ""), _FIELD_BYTES) for name, text in answer}
         earlier = _continued(batch)

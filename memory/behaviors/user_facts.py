@@ -15,13 +15,7 @@ from pydantic import BaseModel
 
 from memory.behaviors.context import CallContext
 from memory.behaviors.fact_tools import fact_tools
-from memory.behaviors.learning_behavior import (
-    Batch,
-    Cadence,
-    Learned,
-    LearningBehavior,
-    PartRejected,
-)
+from memory.behaviors.learning_behavior import Batch, Cadence, Learned, LearningBehavior
 from memory.behaviors.statements import Statements, due_cards, entries_of, stems
 from memory.message import Message
 from memory.scopes.entries import Fact
@@ -178,10 +172,8 @@ class UserFacts(LearningBehavior):
             lines.append(orjson.dumps(told).decode())
         return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"
 
-    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
+    def learn(self, batch: Batch, answer: Statements) -> Learned:
         """Return new facts, repetitions and ends; statements that break the rules are ignored."""
-        if not isinstance(answer, Statements):
-            raise PartRejected("not statements")
         return Learned(entries_of(answer.facts, batch))
 
     def _line(self, fact: Fact, now: float) -> str:

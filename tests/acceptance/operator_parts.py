@@ -117,8 +117,7 @@ class Meals(LearningBehavior):
     def prompt_input(self, batch: Batch) -> str:
         return batch.state
 
-    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
-        assert isinstance(answer, Diary)
+    def learn(self, batch: Batch, answer: Diary) -> Learned:
         return Learned(state=f"{batch.state}{answer.meals}")
 
     async def on_model_invoke(

@@ -92,7 +92,7 @@ def learned(
     shape = AnswerShape.of({"state": behavior.part})
     taught = behavior.learn(
         batch(*talk, here=scope_memory(state=state)),  # type: ignore[arg-type]
-        shape.validate("state", answer),
+        shape.validate("state", answer),  # type: ignore[arg-type]
     )
     return read(behavior.model, state if taught.state is None else taught.state)
 

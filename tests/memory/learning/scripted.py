@@ -103,8 +103,7 @@ class Notes(LearningBehavior):
         scope_memory = batch.facts if self.is_personal else batch.here
         return f"{len(scope_memory.facts)} notes so far"
 
-    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
-        assert isinstance(answer, Note)
+    def learn(self, batch: Batch, answer: Note) -> Learned:
         if self.rejects:
             raise PartRejected("does harm")
         seqs = [message.seq for message in batch.messages]
