@@ -134,7 +134,7 @@ class App:
             self._observers += [self.observer] if self.observer else []
             behaviors = behaviors_of(services)
             internal, name = models.internal, settings.openai_memory_model
-            memory.enable_learning(behaviors.behaviors, internal, name)
+            memory.enable_learning(behaviors.behaviors, internal, name, services.budget.allows)
             assistant = assistant_of(services, behaviors)
             await enter(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))

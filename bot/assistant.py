@@ -164,7 +164,7 @@ def turn_worker(services: Services, assistant: Assistant, commands: Handler) -> 
     permits = Permits(MAX_TURNS_PER_PERSON, memory.mailbox.wake)
     drafts = [each.draft_of for each in features if each.draft_of]
     drafting = replace(services.at_work, draft_of=drafts[-1]) if drafts else services.at_work
-    quota = QuotaStep(memory.quotas, services.budget, sentences)
+    quota = QuotaStep(services.budget, sentences)
     agent = AgentStep(
         ContextLoader(assistant, chat, settings.recall_k),
         sentences,

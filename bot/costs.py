@@ -196,15 +196,11 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the bot may cost in a calendar month (UTC); an `amount` of 0 means no limit."""
+    """What the bot may cost in a calendar month (UTC), and what one person may have."""
 
     settings: Settings
     usage: UsageStore
-
-    @property
-    def amount(self) -> Decimal:
-        """The limit in the operator's currency, as it is set now."""
-        return self.settings.budget_per_month
+    quotas: Quotas
 
     @property
     def prices(self) -> Prices:
@@ -217,18 +213,20 @@ class Budget:
 
     async def is_used_up(self) -> bool:
         """Return whether this month's budget is spent; raise `StoreError`."""
-        return bool(self.amount) and await self.spent() >= self.amount
+        limit = self.settings.budget_per_month  # 0 means no limit
+        return bool(limit) and await self.spent() >= limit
 
     @property
     def quota(self) -> Quota:
         """The quota of a person, as it is set now."""
         return Quota(self.settings.user_turns_per_minute, self.settings.user_tokens_per_day)
 
-    async def allows(self, person: int, quotas: Quotas) -> bool:
-        """Return whether models may be asked for a person now; raise `StoreError`.
+    async def allows(self) -> bool:
+        """Return whether models may be asked for whoever is billed here; raise `StoreError`.
 
         Nothing is counted, and operators are exempt.
         """
+        person, _ = payer.get()
         if person in self.settings.admin_user_ids:
             return True
-        return not (await self.is_used_up() or await quotas.is_used_up(person, self.quota))
+        return not (await self.is_used_up() or await self.quotas.is_used_up(person, self.quota))

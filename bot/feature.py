@@ -105,7 +105,7 @@ class Services:
             models=models,
             admission=Admission(settings, Members(memory.store)),
             access=access,
-            budget=Budget(settings, memory.usage),
+            budget=Budget(settings, memory.usage, memory.quotas),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),
             files=FileFetcher(chat, memory.scopes),
             notices=OperatorNotices(operators, chat, sentences),

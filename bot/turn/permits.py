@@ -31,7 +31,7 @@ from bot.costs import Budget
 from bot.telegram.updates import from_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
-from memory.limits.quotas import Quotas, Verdict
+from memory.limits.quotas import Verdict
 from memory.limits.usage import next_day
 from memory.queue.open_turn import OpenTurn, Run
 from memory.scopes.history import ChatHistory
@@ -148,9 +148,8 @@ _ERASING = frozenset({"clear", "forget", "stop", "memory", "off"})
 
 @dataclass(frozen=True, slots=True)
 class QuotaStep:
-    """Answers with a notice once a person's quota or the budget is used up; counts in `quotas`."""
+    """Counts a message; answers with a notice once a person's quota or the budget is used up."""
 
-    quotas: Quotas
     budget: Budget
     sentences: Sentences
 
@@ -180,7 +179,7 @@ class QuotaStep:
         if not last.is_group or last.is_task or last.command == "edited":
             return None
         name = str(request.updates[0].update_id)
-        admit = partial(self.quotas.admit_in_group, last.chat_id, last.sender.id, name)
+        admit = partial(self.budget.quotas.admit_in_group, last.chat_id, last.sender.id, name)
         if last.kind == "command" and last.command in _ERASING:
             return self._refusal(request, await admit(last.command))
         verdict = await admit("message")
@@ -207,10 +206,10 @@ class QuotaStep:
         """
         if person in self.budget.settings.admin_user_ids:
             return Verdict.ADMITTED
+        quotas, each = self.budget.quotas, self.budget.quota
         if await self.budget.is_used_up():
-            is_first = is_task or await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
+            is_first = is_task or await quotas.is_first_today(person, turn, Verdict.BUDGET)
             return Verdict.BUDGET if is_first else Verdict.SILENCED
-        each = self.budget.quota
         if not (each.turns or each.tokens_per_day):
             return Verdict.ADMITTED
-        return await self.quotas.admit(person, turn, each, is_task=is_task)
+        return await quotas.admit(person, turn, each, is_task=is_task)

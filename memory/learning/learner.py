@@ -5,7 +5,7 @@ moves in the same step that writes what was learned up to it, so nothing is lear
 """
 
 import asyncio
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
@@ -35,7 +35,7 @@ _LEASE_MS = 15_000
 _BUSY_AGAIN_S = 10  # another process learns from the conversation
 _HARDLY_LATER_S = 2  # a due time that is so much too late stays
 _REFUSED_AGAIN_S = 5  # something was erased meanwhile
-_LOOK_AGAIN_S = 60  # after something was written
+_LOOK_AGAIN_S = 60  # after something was written, or if no model may be asked
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
 
@@ -68,12 +68,14 @@ class ConversationLearner:
         behaviors: Sequence[AIContextBehavior] = (),
         model: InternalModel | None = None,
         model_name: str = "",
+        may_ask: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """Let behaviors learn if there is a model; before this, only vectors are learned.
 
         A conversation that waits after failures of a model waits no longer for one of another name.
+        All wait while `may_ask` says that no model may be asked for whoever pays.
         """
-        self._model, self._model_name = model, model_name
+        self._model, self._model_name, self._may_ask = model, model_name, may_ask
         self._behaviors = tuple(each for each in behaviors if isinstance(each, LearningBehavior))
         self._batches = BatchLearner(self._scopes, self.histories.tokens, self._behaviors)
         states = (each for each in self._behaviors if isinstance(each, RunningState))
@@ -179,6 +181,9 @@ class ConversationLearner:
         fingerprint = self.vectors.embedder.fingerprint if self.vectors else ""
         embedding = _pause_of(progress, "vectors", fingerprint)
         asking = _pause_of(progress, "batches", self._model_name)
+        if self._may_ask and not await self._may_ask():
+            until = max(began + _LOOK_AGAIN_S, embedding.again_at, asking.again_at)
+            embedding, asking = (replace(each, again_at=until) for each in (embedding, asking))
         vectors = self.vectors if embedding.again_at <= began else None
         model = self._model if asking.again_at <= began else None
         try:

@@ -99,15 +99,13 @@ class Quotas:
 
     async def is_used_up(self, person: int, quota: Quota) -> bool:
         """Return whether a turn would be refused now; nothing is counted or told."""
+        is_spent = 0 < quota.tokens_per_day <= await self.spent_today(person)
+        if is_spent or not quota.turns:
+            return is_spent
         now_ms = int(1000 * await self._client.server_time())
-        spent, turns = await self._client.pipeline(
-            [
-                ("HGET", self._spent_by(person), "sum"),
-                ("ZCOUNT", self._keys.usage("turns", person), f"({now_ms - _WINDOW_MS}", now_ms),
-            ]
-        )
-        is_spent = 0 < quota.tokens_per_day <= int(spent or 0)
-        return is_spent or 0 < quota.turns <= turns
+        window = (f"({now_ms - _WINDOW_MS}", now_ms)
+        turns = await self._client.call("ZCOUNT", self._keys.usage("turns", person), *window)
+        return bool(turns >= quota.turns)
 
     async def spent_today(self, person: int) -> int:
         """Return the tokens of today's answers to a person."""

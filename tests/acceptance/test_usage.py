@@ -98,6 +98,19 @@ async def test_admins_see_the_whole_bot_and_its_costs_without_who_was_forgotten(
     assert reply.text.endswith(sentence("usage.ids"))
 
 
+async def test_no_edit_pays_for_learning_once_the_budget_is_used_up(rig: Rig) -> None:
+    remember_with(rig)
+    anna, chat = await rig.start_with_anna(
+        learn="facts", learn_every_turns=1, prices="gpt-5.4-mini 1000 0 0", budget_per_month=1
+    )
+    await rig.ask(anna, chat, "My boat is called Aurora")
+    assert (await rig.ask(anna, chat, "And now?")).text == sentence("quota.budget")
+    calls, seen = len(rig.model.log.billed), len(rig.bot.log)
+    await anna.edit(chat.messages[0], "My boat is called Zephyr")
+    await wait_until_learned_from(rig, chat, seen)
+    assert len(rig.model.log.billed) == calls
+
+
 async def test_what_is_heard_and_spoken_counts_in_the_budget(rig: Rig) -> None:
     ada, adas = await rig.start_with_ada(
         openai_model="main-model",

@@ -200,7 +200,7 @@ class BudgetNews:
 
     async def find(self) -> News | None:
         """Return what operators have not been told this month; raise `StoreError`."""
-        client, amount = self.memory.client, self.budget.amount
+        client, amount = self.memory.client, self.budget.settings.budget_per_month
         if not amount:
             return None
         spent, month = await self.budget.spent(), month_of(time())

@@ -170,7 +170,7 @@ class LiveReader:
         Only the template reads the values. Times are Unix seconds; errors and prompts of all
         processes come newest first. Raise `StoreError`.
         """
-        memory, budget = self.memory, Budget(self.settings, self.memory.usage)
+        memory, budget = self.memory, Budget(self.settings, self.memory.usage, self.memory.quotas)
         prices = budget.prices
         reports: list[ProcessReport] = []
         for each in await self.reports.read():
@@ -197,7 +197,7 @@ class LiveReader:
             "samples": max((report.capacity for report in reports), key=len, default=()),
             "tokens": together(usage.sums).total,  # of this month
             "spent": prices.cost(usage.sums),
-            "budget": budget.amount,  # 0 means no limit
+            "budget": self.settings.budget_per_month,  # 0 means no limit
             "without_price": prices.missing(usage.sums) if prices else (),
             "people": people,
         }

@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.immediate import message_of, put_press
@@ -43,9 +42,7 @@ _VERB = "recall"
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    memory = services.memory
-    allows = partial(services.budget.allows, quotas=memory.quotas)
-    recall = RecallCommand(memory, allows, services.sentences)
+    recall = RecallCommand(services.memory, services.budget.allows, services.sentences)
     return Feature(name="recall", commands=recall.commands, shows_message=_VERB)
 
 
@@ -53,11 +50,11 @@ class RecallCommand:
     """Searches one conversation as a turn does; the only model is that of the embeddings."""
 
     def __init__(
-        self, memory: Memory, allows: Callable[[int], Awaitable[bool]], sentences: Sentences
+        self, memory: Memory, allows: Callable[[], Awaitable[bool]], sentences: Sentences
     ) -> None:
         self._histories = memory.histories
         self._mailbox = memory.mailbox
-        self._allows = allows  # whether models may be asked for a person; else by words alone
+        self._allows = allows  # whether models may be asked now; else it searches by words alone
         self._sentences = sentences
         self.commands = (
             BotCommand(
@@ -76,9 +73,8 @@ class RecallCommand:
         language, query = asked.sender.language, asked.text.strip()
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
-        payer = asked.sender.id if asked.sender.is_person else asked.chat_id
         histories = self._histories
-        if not await self._allows(payer):
+        if not await self._allows():
             histories = replace(histories, question_vectors=QuestionVectors(None))
         history = await ChatHistory.read(histories, conversation)
         # A question that was answered from memory only repeats what is looked for.

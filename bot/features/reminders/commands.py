@@ -29,8 +29,6 @@ VERB = "reminders"
 _LINE_UNITS = 220
 _ZONE = "zone"  # stands in callback data between the person and the zone that they press
 
-AskForZone = Callable[[int, str], Awaitable[str]]  # gets a person and a place; "" if unknown
-
 
 class ReminderList:
     """The reminders of one person, who alone may press the buttons."""
@@ -89,7 +87,7 @@ class RemindersCommand:
     reminders: WorkItems
     scopes: Scopes
     sentences: Sentences
-    ask_for_zone: AskForZone
+    ask_for_zone: Callable[[IncomingMessage, str], Awaitable[str]]  # of the place; "" if unknown
     answers: ReminderButtons
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -102,7 +100,7 @@ class RemindersCommand:
             waiting = await self.answers.ask_again(sender.id, conversation, sender.language)
             return replace(shown, parts=(*shown.parts, *waiting))
         before = await self.scopes.read(Scope.of_person(sender.id))
-        zone = await find_named_zone(place) or await self.ask_for_zone(sender.id, place)
+        zone = await find_named_zone(place) or await self.ask_for_zone(asked, place)
         if zone:
             # The person may have been forgotten while the model was asked.
             await store_zone(self.scopes, sender.id, zone, (before.scope, before.version))

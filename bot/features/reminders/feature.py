@@ -12,7 +12,9 @@ from bot.features.reminders.questions import VERB as ANSWER
 from bot.features.reminders.questions import ReminderButtons
 from bot.features.reminders.time_zone import ask_for_zone
 from bot.features.reminders.tools import KIND, ReminderTools
+from bot.telegram.updates import IncomingMessage
 from memory.erasure.export import moment
+from memory.limits.quotas import Quota, Verdict
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
@@ -20,13 +22,15 @@ from memory.store.keys import Scope
 def feature(services: Services) -> Feature:
     """Return the feature."""
     reminders = services.memory.work.of_kind(KIND)
-    scopes, sentences = services.memory.scopes, services.sentences
+    scopes, quotas, sentences = services.memory.scopes, services.memory.quotas, services.sentences
 
-    async def zone_of(person: int, place: str) -> str:
-        """Ask the model for the zone of a place, unless the person has used up their quota."""
-        if not await services.budget.allows(person, services.memory.quotas):
-            return ""
-        return await ask_for_zone(services.models.internal, place)
+    async def zone_of(asked: IncomingMessage, place: str) -> str:
+        """Ask the model for the zone of a place, at most five times an hour for one person."""
+        who, turn, few = f"{asked.sender.id}:zone", str(asked.update_id), Quota(5, 0, 3_600_000)
+        is_allowed = await services.budget.allows()
+        if is_allowed and await quotas.admit(who, turn, few) is Verdict.ADMITTED:
+            return await ask_for_zone(services.models.internal, place)
+        return ""
 
     async def exported(conversation: Scope, facts: ScopeMemory) -> Mapping[str, object]:
         found = [

@@ -86,7 +86,7 @@ class UsageCommand:
     def _of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
         yield self._period(language, "usage.bot", month.sums)
         yield "\n".join(self._shares(language, month.sums))
-        if amount := self._budget.amount:
+        if amount := self._budget.settings.budget_per_month:
             spent = self._budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
             yield self._text(language, "usage.budget", spent=spent, budget=amount, percent=percent)

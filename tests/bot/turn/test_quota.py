@@ -56,7 +56,7 @@ def quota_step(
         user_tokens_per_day=quota.tokens_per_day,
         admin_user_ids=exempt,
     )
-    return QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
+    return QuotaStep(Budget(settings, memory.usage, memory.quotas), SENTENCES)
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,14 @@ async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
         assert (first, len(notice.parts), silence.parts) == (ANSWER, 1, ())
 
 
-async def test_admins_are_not_counted(memory: Memory) -> None:
-    quota = quota_step(memory, Quota(1, 1), frozenset({ANNA}))
-    for turn in ("a", "b", "c"):
-        assert await quota.admit(ANNA, turn) == "admitted"
-    assert await memory.client.call("DBSIZE") == 0
-
-
 async def test_beyond_the_budget_admins_get_answers_others_a_daily_notice(memory: Memory) -> None:
-    quota = quota_step(memory, exempt=frozenset({BEN}), budget_per_month="0.01")
+    quota = quota_step(memory, Quota(1, 1), frozenset({BEN}), budget_per_month="0.01")
     assert await quota.admit(ANNA, "a") == "admitted"
     call = BilledCall(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])
     assert [await quota.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
-    assert await quota.admit(BEN, "d") == "admitted"
+    assert [await quota.admit(BEN, turn) for turn in "de"] == ["admitted"] * 2
+    assert not await memory.client.call("EXISTS", memory.keys.usage("turns", BEN))
 
 
 async def test_a_task_counts_is_never_too_quick_and_says_each_time_that_it_was_not_done(
@@ -182,7 +176,8 @@ async def test_an_edit_beyond_the_share_of_a_group_changes_no_answer(memory: Mem
 async def test_only_groups_with_a_send_rate_are_shared(memory: Memory, where: str) -> None:
     quota, asked = quota_step(memory), request_of("command", "", -1 if where == "task" else 1)
     if where == "unlimited":
-        quota = replace(quota, quotas=Quotas(memory.store, shares_groups=False))
+        unshared = Quotas(memory.store, shares_groups=False)
+        quota = QuotaStep(replace(quota.budget, quotas=unshared), SENTENCES)
     asked = asked if where == "private" else of_group(asked)
     assert await quota.share(asked) is None
     assert await memory.client.call("DBSIZE") == 0

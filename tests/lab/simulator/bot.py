@@ -140,7 +140,7 @@ class SimulatedBot:
         reminds, has_edits = connections.reminds, connections.has_edits
         model = SimulatedModel(connections.process, chance, reminds, has_edits)
         # Nobody has a quota.
-        quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
+        quota = QuotaStep(Budget(_SETTINGS, memory.usage, memory.quotas), sentences)
         tasks = DueReminders(memory.work, sentences)
         added = (memory.questions, [tasks.below], [tasks.finish])
         loader = ContextLoader(plain_assistant(behaviors, _SELECTOR, model.run), telegram, 2)

@@ -221,7 +221,7 @@ def found(memory: Memory, level: Level, clock: Callable[[], float] = time) -> Ca
 
 
 def spent(memory: Memory, settings: Settings = LIMITED) -> BudgetNews:
-    return BudgetNews(memory, Budget(settings, memory.usage))
+    return BudgetNews(memory, Budget(settings, memory.usage, memory.quotas))
 
 
 async def test_admins_are_told_that_redis_fills_up_once_a_day_after_a_fall(memory: Memory) -> None:

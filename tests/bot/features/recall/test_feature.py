@@ -1,13 +1,11 @@
 """/recall replies to the very message that was found, or says its words if that cannot be."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 
 import pytest
 
-from bot.costs import Budget
+from bot.costs import Budget, billed_to
 from bot.features.recall.feature import RecallCommand
 from bot.reply.parts import Part, Quote, from_json, text_of, to_json
 from bot.telegram.updates import IncomingMessage, Sender
@@ -41,15 +39,11 @@ HARBOUR = Message(0, 0, "assistant", "The *harbour* of Oslo.\n\nIt is old.", AT,
 MOORING = Message(0, 0, "user", "My mooring costs a fortune", AT, 8, "Ben [x]")
 
 
-def recall_of(memory: Memory, allows: Callable[[int], Awaitable[bool]]) -> RecallCommand:
-    return RecallCommand(memory, allows, SENTENCES)
-
-
 async def test_recall_quotes_the_message_that_was_found_or_says_its_words(memory: Memory) -> None:
     turn = await begin(memory, 1)
     messages = [replace(each, tokens=9) for each in (BOAT, HARBOUR, MOORING)]
     await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
-    recall = recall_of(memory, allowed)
+    recall = RecallCommand(memory, allowed, SENTENCES)
 
     async def found(words: str, chat_id: int = HERE.chat_id) -> list[tuple[str, Quote | None]]:
         asked = replace(ASKED, text=words, chat_id=chat_id)
@@ -69,7 +63,7 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(memory
     assert (await found(" "))[0][0].startswith("Write what to look for")
 
 
-async def allowed(_person: int) -> bool:
+async def allowed() -> bool:
     return True
 
 
@@ -90,15 +84,15 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
     )
     call = BilledCall(BillingSource("answer", "m"), Tokens(fresh=9), ANNA.id, HERE.tag)
     await memory.usage.count([call])
-    budget = Budget(settings, memory.usage)
+    budget = Budget(settings, memory.usage, memory.quotas)
     assert await memory.quotas.admit(ANNA.id, "a turn", Quota(2, 0)) == "admitted"
-    allows = partial(budget.allows, quotas=memory.quotas)
-    answer = await recall_of(memory, allows).answer(replace(ASKED, text="boat"), HERE)
+    recall = RecallCommand(memory, budget.allows, SENTENCES)
+    with billed_to(HERE, ANNA.id):
+        answer = await recall.answer(replace(ASKED, text="boat"), HERE)
     assert "wrote" in answer.parts[0].text
     assert ("boat?" in embedder.texts) is not bool(used_up)
     # Nothing was counted: the next turn is told about the quota, or answered.
-    verdict = await QuotaStep(memory.quotas, budget, SENTENCES).admit(7, "b")
-    assert verdict == (used_up or "admitted")
+    assert await QuotaStep(budget, SENTENCES).admit(7, "b") == (used_up or "admitted")
 
 
 async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old_questions(
@@ -117,7 +111,7 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
         turn = await begin(memory, number + 1)
         messages = [replace(each, tokens=9) for each in said]
         await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
-    recall = recall_of(memory, allowed)
+    recall = RecallCommand(memory, allowed, SENTENCES)
 
     async def found(chat_id: int) -> Part:
         asked = replace(ASKED, text="boat Aurora", chat_id=chat_id)
