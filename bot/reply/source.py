@@ -44,7 +44,7 @@ _LITERAL = r"""
 | \| (?= (?: [ \t:]* -+ [ \t:]* \| ){50} )               # no table that wide: all rows get long
 """
 _FLAGS = re.VERBOSE | re.DOTALL | re.MULTILINE
-_LOSABLE = re.compile(_LITERAL, _FLAGS)
+_LOSABLE = re.compile(rf"\\[\\\[] | {_LITERAL}", _FLAGS)  # or an escaped sign, which stays
 _TOKEN = re.compile(
     f"(?P<code>{_CODE})|{_FORMULA}|{_SPOILER}|{_KEPT}|(?P<literal>{_LITERAL})", _FLAGS
 )
@@ -88,7 +88,7 @@ def _protected(token: re.Match[str]) -> str:
         case "round" | "square":  # only escaped brackets
             return f"{token[0][:2]}{protect(token[token.lastgroup])}{token[0][-2:]}"
         case _:
-            return _LOSABLE.sub(lambda found: PLACEHOLDERS[found[0]], token[0])
+            return _LOSABLE.sub(lambda found: PLACEHOLDERS.get(found[0], found[0]), token[0])
 
 
 _MAX_CHARS = 1500
