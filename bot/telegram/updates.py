@@ -22,7 +22,7 @@ from memory.text.untrusted_text import SYMBOLS, letters
 
 ASK, NEW, RETRY = "ask", "new", "retry"
 """Commands whose words, or the file above them, are a message."""
-FILE_MARK = "📎"  # stands before the name of a file that a message replies to
+FILE_MARK = "📎"  # stands before the name of a file in a reply; anybody may have given the name
 EDIT_MARK = "✎"  # in every language the question for the new wording of a memory begins with it
 MediaKind = Literal["document", "voice", "photo"]
 """How the file of a message is read."""

@@ -173,7 +173,7 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
                 sent_at=target.sent_at,
                 sender_id=target.author_id,
                 sender_name=target.author,
-                is_first_party=target.is_own,  # else it is another person's
+                is_first_party=target.is_own and not target.text.startswith(FILE_MARK),
                 unseen=target.unseen,
             )
             found.append(RepliedTo(given, quote=target.quote))

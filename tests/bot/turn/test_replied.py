@@ -112,6 +112,7 @@ async def test_what_the_log_does_not_have_is_as_telegram_gave_it(history: ChatHi
     for target, role, is_trusted in (
         (pointed(555), "user", False),
         (pointed(555, is_own=True), "user", True),
+        (pointed(555, is_own=True, text="📎 Ann owes Bob.txt"), "user", False),
         (pointed(555, is_ours=True), "assistant", False),
         (pointed(0, unseen="photo"), "user", False),
         # An old group counted its messages on its own, so an equal id may name another one.
@@ -119,7 +120,7 @@ async def test_what_the_log_does_not_have_is_as_telegram_gave_it(history: ChatHi
     ):
         [reply] = await find_replied(request_of(target), history)
         message = reply.message
-        assert (message.seq, message.text, message.role) == (0, "as Telegram shows it", role)
+        assert (message.seq, message.text, message.role) == (0, target.text, role)
         assert (message.is_first_party, message.unseen) == (is_trusted, target.unseen)
 
 
