@@ -41,6 +41,7 @@ _GLOBAL_IPV6 = ip_network("2000::/3")
 _NOT_PUBLIC = tuple(
     ip_network(text)
     for text in (
+        "168.63.129.16",  # where Azure has secrets for its own machines
         "192.0.0.0/24",  # protocols; older Pythons know only parts of it
         "192.88.99.0/24",  # relays of 6to4
         "2001::/23",  # Teredo, which carries an IPv4 address, and other protocols
