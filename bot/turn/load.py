@@ -98,7 +98,6 @@ class ContextLoader:
         replies = await find_replied(request, history)
         background = Background(window, tuple(recalled), memory_context, replies)
         found = (*background.recalled_messages(), *background.replied_to())
-        spoke = (*history.messages, *found, message)
         context = AgentContext(
             call_context,
             history,
@@ -108,7 +107,7 @@ class ContextLoader:
             background=background,
             uses_memory=request.uses_memory,
             # In the order in which they spoke, the current one last.
-            speakers=Speakers(spoke) if last.is_group else None,
+            speakers=Speakers((*history.messages, *found, message)) if last.is_group else None,
             writes=writes,
         )
         here = self.assistant.within(context.conversation)

@@ -120,10 +120,11 @@ class RunningState(LearningBehavior):
         # The stored messages tell whether a person comes back: a turn that begins again asks again,
         # and the next turn does not.
         matter = next(iter((*state.open_problems, *state.current_goals)), "")
-        said = [each.sent_at for each in scope_memory.messages.messages if each.role == "user"]
+        earlier = reversed(scope_memory.messages.messages)
+        last_at = next((each.sent_at for each in earlier if each.role == "user"), None)
         is_asked = call_context.conversation.is_private and not scope_memory.is_off
-        if matter and said and new_messages and is_asked:
-            away_s = new_messages[0].sent_at - said[-1]
+        if matter and last_at is not None and new_messages and is_asked:
+            away_s = new_messages[0].sent_at - last_at
             if away_s >= AWAY_S:
                 quoted = orjson.dumps(matter).decode()
                 texts.append(f"{BACK} {away_s // 86_400:.0f} days, still open: {quoted}")

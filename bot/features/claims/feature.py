@@ -6,6 +6,7 @@
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import structlog
@@ -123,20 +124,16 @@ def _false_claim(here: ScopeMemory, facts: ScopeMemory) -> Message | None:
     learned = facts.watermark(learner)
     if checked >= learned or mode_in(facts) != "auto":
         return None
-    new = [
-        each
-        for each in here.messages.messages
-        if checked < each.seq <= learned
-        and _claimed_in(each)
-        and each.message_ids
-        and time.time() - each.sent_at < _MAX_CLAIM_AGE_S
-    ]
+    answers = (each for each in reversed(here.messages.messages) if each.role == "assistant")
+    recent = takewhile(lambda each: time.time() - each.sent_at < _MAX_CLAIM_AGE_S, answers)
+    since_checked = (each for each in recent if checked < each.seq <= learned)
+    new = [each for each in since_checked if each.message_ids and _claimed_in(each)]
     if not new:
         return None
     sources = (source for fact in known_facts(facts, here) for source in fact.sources)
     kept = {*here.seqs_of(sources)}
     exchanges = {each.exchange for each in here.messages.messages if each.seq in kept}
-    return next((each for each in reversed(new) if each.exchange not in exchanges), None)
+    return next((each for each in new if each.exchange not in exchanges), None)
 
 
 def _claimed_in(answer: Message) -> str:

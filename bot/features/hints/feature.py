@@ -77,9 +77,10 @@ class HintNote:
             yield "absence"
         if "again" not in given and _asks_again(context.user_message, messages):
             yield "again"
-        by_person = sum(message.role == "user" for message in messages) + 1
-        if self.listens and "voice" not in given and by_person >= _FROM_MESSAGE:
-            yield "voice"
+        if self.listens and "voice" not in given:
+            by_person = sum(message.role == "user" for message in messages) + 1
+            if by_person >= _FROM_MESSAGE:
+                yield "voice"
 
     async def _mark(self, person: Scope, name: str, at: int) -> bool:
         """Store that a person needs a hint no more; return whether that was not stored yet."""

@@ -5,19 +5,24 @@ from functools import partial
 from pathlib import Path
 
 from bot.commands.sentences import Sentences
-from bot.features.claims.feature import claim_note, claims_to_have_saved
+from bot.features.claims.feature import claim_note, claims_to_have_saved, correct_claims
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.statements import set_mode
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
+from memory.behaviors.user_facts import UserFacts
 from memory.memory import Memory
 from memory.message import CLAIM, Message
+from memory.scopes.fields import Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Remember
 from tests.bot.telegram import raw
-from tests.memory.turns import HERE
+from tests.memory.erasure.test_forgetting import write
+from tests.memory.turns import GROUP, HERE
+from tests.quiet_chat import QuietChat
+from tests.work import stretch
 
 MESSAGE = Message(0, 0, "user", "Hello", 0)
 REQUEST = Request((raw.inbound(raw.message("Hello")),), MESSAGE, (MESSAGE,))
@@ -84,3 +89,13 @@ async def test_a_claim_is_corrected_unless_it_was_kept_or_may_be_learned(memory:
     assert await correction(step("remember")) == ""
     await memory.switch.turn_off(HERE)
     assert await correction(step("remember")) == "claims.off"
+
+
+async def test_a_long_conversation_is_not_looked_through_after_each_turn(memory: Memory) -> None:
+    history = await ChatHistory.read(memory.histories, GROUP)
+    check, calls = partial(correct_claims, memory.scopes, QuietChat(), KEYS, GROUP), list[int]()
+    for _ in range(3):
+        await history.append_assistant_message("I've saved that.", 1_000)
+        await write(memory, GROUP, Watermark(UserFacts.name, history.messages[-1].seq))
+        calls.append((await stretch(check()))[1])
+    assert calls[1] == calls[2]

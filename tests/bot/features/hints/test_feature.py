@@ -61,10 +61,14 @@ class Talk:
 NAMES = ("voice", "again", "absence")
 
 
-async def test_the_third_message_brings_the_voice_hint_once(memory: Memory) -> None:
+async def test_the_third_message_brings_one_voice_hint_and_none_for_a_week(memory: Memory) -> None:
     talk = Talk(memory)
-    hints = [await talk.hint(text) for text in ("One", "Two", "Three", "Four")]
+    hints = [await talk.hint(text) for text in (QUESTION, "Two", "Three", "Four")]
     assert hints == ["", "", "voice", ""]
+    talk.now += 6 * DAY
+    assert await talk.hint(QUESTION) == ""
+    talk.now += DAY
+    assert await talk.hint(QUESTION) == "again"
     talk.now += 30 * DAY
     assert [await talk.hint("Five"), await talk.hint("Six")] == ["absence", ""]
 
@@ -101,21 +105,9 @@ async def test_the_same_question_an_hour_later_brings_recall(memory: Memory) -> 
     assert await talk.hint(QUESTION) == "absence"
 
 
-async def test_there_is_at_most_one_hint_a_week(memory: Memory) -> None:
-    talk = Talk(memory)
-    await talk.hint(QUESTION)
-    await talk.hint("Two")
-    assert await talk.hint("Three") == "voice"
-    talk.now += 6 * DAY
-    assert await talk.hint(QUESTION) == ""
-    talk.now += DAY
-    assert await talk.hint(QUESTION) == "again"
-
-
 async def test_other_answers_carry_no_hint(memory: Memory) -> None:
     talk = Talk(memory)
-    for text in ("One", "Two"):
-        await talk.hint(text)
+    assert [await talk.hint(text) for text in ("One", "Two")] == ["", ""]
     assert await talk.hint("Three", is_group=True) == ""
     assert await talk.hint("Three", command="retry") == ""
     assert await talk.hint("Three", replaced=Replaced((), (5,), ())) == ""
