@@ -13,6 +13,10 @@ local why, stored, turn = interruption(request)
 if turn ~= request.turn then return 'refused' end
 if why then return why end
 if stored then return stored == ARGV[2] and 'ok' or 'refused' end
-redis.call('HSET', TURN, 'ballast', '', 'outbox', ARGV[2], 'sending', 0)
+local reply = {'outbox', ARGV[2], 'sending', 0}
+if type(redis.pcall('HSET', TURN, 'ballast', '', unpack(reply))) == 'table' then
+  redis.call('HDEL', TURN, 'ballast') -- a script that deletes first may write afterwards, even when Redis is full
+  redis.call('HSET', TURN, unpack(reply))
+end
 ask(request.questions)
 return 'ok'

@@ -240,11 +240,11 @@ async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memor
     assert (await take(memory)).outbox == b"reply"
 
 
-async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(memory: Memory) -> None:
-    """If it stopped between two parts, the part just sent would be sent again."""
+async def test_a_turn_that_has_begun_is_finished_even_if_redis_is_full(memory: Memory) -> None:
+    """Else the model would be asked again, or the part just sent would be sent again."""
     turn = await begin(memory, 1)
-    await memory.turns.write_outbox(turn, b"three parts")
     async with full_redis(memory.client):
+        await memory.turns.write_outbox(turn, b"three parts")
         for part, sent in ((1, (5,)), (2, (5, 6))):
             await memory.turns.mark_sending(turn, part, sent)
     await _expire(memory)
