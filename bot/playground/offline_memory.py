@@ -176,7 +176,8 @@ class _Wishes:
         self.wish, self._verb = find(table["wish"]), find(table.get("verb", "(?!)"))
         self._task, self._to = find(table["task"]), find(rf"[\s,]*(?:{table['to']})?")
         self._begin, self._end = find(rf"(?:{time})(?!\w)"), find(rf"[\s,]+(?:{time})\s*\Z")
-        self._unread = find(rf"{table['at']}|(?:{table['on']})(?:the )?\d")
+        again = rf"(?:{table['every']})(?:\d+ )?(?:{listed['units']})\b"
+        self._unread = find(rf"{table['at']}|(?:{table['on']})(?:the )?\d|{again}")
 
     def read(self, text: str, now: datetime) -> dict[str, str | int]:
         """Return the arguments of `set_reminder`, none if the text is no wish with a time."""
