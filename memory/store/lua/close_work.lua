@@ -14,15 +14,16 @@ if token ~= request.token then return redis.call('HEXISTS', CONFIRM, request.tok
 if ARGV[2] then
   local _, off_until = off_record()
   if off_until and off_until > now_ms() then return -1 end
+end
+redis.call('HDEL', WORK, request.id) -- deletes before it writes, so that Redis carries it out even when it is full
+if ARGV[2] then
   redis.call('ZADD', MAILBOX, 'NX', (read_entry(ARGV[2])), ARGV[2])
   redis.call('EXPIRE', MAILBOX, request.ttl_s)
 end
 if ARGV[2] and request.due == '0' then
   local begun, kept_ms = string.match(request.begun, '^(%d+)|(%d+)$')
   redis.call('HSET', WORK, request.id, work_of(person, seq, 0, body, begun, now_ms() + kept_ms))
-elseif request.due == '0' then
-  redis.call('HDEL', WORK, request.id)
-else
+elseif request.due ~= '0' then
   redis.call('HSET', WORK, request.id, work_of(person, seq, request.due, body))
 end
 ask({[request.token] = 'closed'})
