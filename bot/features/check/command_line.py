@@ -74,8 +74,7 @@ def run_check(settings: Settings, options: argparse.Namespace) -> int:
         else:
             groups = [*_groups(settings, address, is_release=options.release)]
         rows = asyncio.run(_gathered(groups))
-    has_steps = not (options.release or options.compare_embeddings)
-    steps = f"\n{next_steps(rows)}\n" if has_steps else ""
+    steps = "" if options.release or options.compare_embeddings else f"\n{next_steps(rows)}\n"
     sys.stdout.write(f"{table(rows)}\n{steps}")
     return 0 if is_passed(rows) else 1
 

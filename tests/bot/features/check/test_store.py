@@ -93,9 +93,8 @@ async def test_a_cluster_with_the_address_of_one_server_fails(
     rows = await rows_of(check_store(cluster_server.url, settings_of()))
     assert rows["Redis kind"].verdict == "ok"
     plain = cluster_server.url.replace("+cluster", "")
-    rows = await rows_of(check_store(plain, settings_of()))
-    assert rows["Redis kind"].verdict == "fail"
-    assert rows["Redis kind"].advice == "begin REDIS_URL with redis+cluster://"
+    row = (await rows_of(check_store(plain, settings_of())))["Redis kind"]
+    assert (row.verdict, row.advice) == ("fail", "begin REDIS_URL with redis+cluster://")
 
 
 async def test_a_replica_fails_because_it_takes_no_writes(
