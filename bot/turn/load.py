@@ -26,7 +26,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
-from memory.search.question import is_question, without_small_talk
+from memory.search.question import asks, without_small_talk
 from memory.search.words import asked_terms, words_of
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
@@ -78,7 +78,7 @@ class ContextLoader:
 
         targets = (each.reply for each in request.updates if each.reply and not each.reply.is_ours)
         first_lines = (each.text.partition("\n")[0] for each in targets)
-        is_request = is_question(message.text) or without_small_talk(words_of(message.text))
+        is_request = asks(message.text) or without_small_talk(words_of(message.text))
         files = [each for each in first_lines if is_request and each.startswith(FILE_MARK)]
         query = "\n".join((*files, message.text if is_new else _query(message, history)))
         writes: list[ToolWrite] = []
@@ -133,7 +133,7 @@ def _query(message: Message, history: ChatHistory) -> str:
     So "and when was that?" finds again what the question before it found.
     """
     words = words_of(message.text)
-    if len(words) > _MAX_WORDS or not is_question(message.text):
+    if len(words) > _MAX_WORDS or not asks(message.text):
         return message.text
     left = without_small_talk(words)
     content = len(asked_terms(left, {}))

@@ -20,7 +20,7 @@ from memory.scopes.selectors import MessageSelector
 from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
 from memory.search.message_search import EVERYTHING, RECIPE, Hit, SearchFilter, SearchResult
-from memory.search.question import asks_for_all, asks_for_first, is_question
+from memory.search.question import asks, asks_for_all, asks_for_first
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -192,7 +192,7 @@ class ChatHistory:
                 allowed = index.flags(mask[: len(index.ids)])
                 today = datetime.fromtimestamp(time(), scopes.zone).date()
                 hits = index.search(text, query, k, allowed, today)
-                if not is_alone and is_question(text):
+                if not is_alone and asks(text):
                     first = index.first_said(allowed) if asks_for_first(text) else []
                     before, _, last = text.rpartition("\n")
                     own = index.search(last, None, k, allowed, today) if before else []

@@ -27,6 +27,7 @@ from memory.search.question import (
     NamedDays,
     Period,
     anchored,
+    asks,
     asks_for_summary,
     asks_when,
     is_question,
@@ -80,14 +81,14 @@ class HybridIndex:
         texts, sessions, are_by_assistant, days = zip(*records, strict=True)
         self._dense.extend(len(records))
         said = vocabulary.read(map(words_of, texts))
-        asks = np.array([*map(is_question, texts)])
+        are_questions = np.array([*map(is_question, texts)])
         by_person = ~np.array(are_by_assistant)
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_person, 1.0, weights.assistant_words), days)
-        self._sessions.extend(sessions, asks, by_person)
+        self._sessions.extend(sessions, are_questions, by_person)
         self._times.days.extend([day.toordinal() if day else 0 for day in days])
         self._tells_time.extend(said.tell_times)
-        penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * asks
+        penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * are_questions
         self._prior.extend(-penalty)
 
     def put_stored(self, entry_ids: Sequence[int], packed_rows: Sequence[bytes]) -> None:
@@ -138,7 +139,7 @@ class HybridIndex:
         if vector is not None and self._dense.vectors:
             with suppress(ValueError):
                 near = self._dense.scores(vector, scores, allowed)
-        asks_then = then is not None and is_question(question)
+        asks_then = then is not None and asks(question)
         if not asks_then and not self._is_above_floor(found, near):
             return []
         is_weak = near is None and not self._is_sure(found, self._weights.floor)
@@ -152,7 +153,7 @@ class HybridIndex:
             is_hit |= then[rows] == 1
         if allowed is not None:
             is_hit &= allowed[rows]
-        asks_nothing = found.words < self._weights.min_words and not is_question(question)
+        asks_nothing = found.words < self._weights.min_words and not asks(question)
         if is_weak or asks_nothing:
             is_hit &= found.near[rows] if is_weak else np.isin(rows, found.rarest)
             k = min(k, self._weights.max_weak)

@@ -25,7 +25,7 @@ from memory.search.arrays import Flags, Floats, GrowingArray, Positions
 from memory.search.question import without_small_talk
 from memory.search.vocabulary import NumberedWords, Numbers, RecordLanguages, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
-from memory.search.words import asked_terms, asked_words_of, date_words, slips_of, terms_of
+from memory.search.words import TELLING, asked_terms, asked_words_of, date_words, slips_of, terms_of
 
 Mentions = npt.NDArray[np.uint32]
 """A record and how often it has a term, at most 255 times, in one number."""
@@ -283,7 +283,9 @@ class LexicalIndex:
         mass = known = highest = 0.0
         least = self.rare(self._weights.rare_share)
         shared = np.zeros(size, np.int32)
-        for records, unweighted in self._mentions(asked):
+        for forms, (records, unweighted) in zip(asked, self._mentions(asked), strict=True):
+            if not len(records) and not TELLING.isdisjoint(forms):
+                continue  # what was said seldom says so: "Which books did I mention?"
             idf = self.rarity(len(records))
             mass += idf
             if len(records):

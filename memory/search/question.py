@@ -9,9 +9,10 @@ import re
 import tomllib
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 from importlib.resources import files
 
 from memory.search.words import (
@@ -32,7 +33,14 @@ Period = tuple[int, int]
 
 QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
+_SENTENCE_END = re.compile(r"[.!…]\s+|[。！]")
+_MAX_ASKING, _MAX_ASKING_CHARS = 20, 400  # words and characters of a question without its mark
+
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_WRITTEN = re.compile(
+    r"(?<![\w.,/-])(?:(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)[./](\d\d?)[./](\d{4}|\d\d)"
+    r"|(\d\d?)\.(\d\d?)\.|(\d\d)[./](\d\d))(?![\w-])"
+)
 _HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")
 _MAX_NAMED = 60  # days that are read of one question: each is compared with all that was said
 
@@ -40,25 +48,49 @@ _TIMES = frozenset().union(*(language.words("times") for language in LANGUAGES.v
 _HAN_TIMES = LANGUAGES["zh"].words("times")
 
 
-def _any_of(*lists: str) -> str:
-    """Return a pattern of the phrases of all languages in these lists; # and * are said there."""
-    entries = [each.lists for each in LANGUAGES.values()]
-    listed = ",".join(entry[name] for name in lists for entry in entries if name in entry)
-    phrases = [" ".join(phrase.split()) for phrase in listed.split(",")]
+def _any_of(*lists: str, codes: Iterable[str] = LANGUAGES) -> str:
+    """Return a pattern of the phrases of these languages in these lists; # and * are said there."""
+    listed = ",".join(LANGUAGES[code].lists.get(name, "") for name in lists for code in codes)
+    phrases = [" ".join(phrase.split()) for phrase in listed.split(",") if phrase.strip()]
     is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
     spaced = "|".join(re.escape(fold(each)) for each in phrases if not is_han[each])
     spaced = spaced.replace(r"\#", r"\d+").replace(r"\*", r"\w{3,}")
     # Where no spaces are written, a phrase may stand within a longer run.
     unspaced = [re.escape(each) for each in phrases if is_han[each]]
-    return "|".join((rf"\b(?:{spaced})\b", *unspaced))
+    return "|".join((rf"\b(?:{spaced or '(?!)'})\b", *unspaced))
 
 
-_SMALL_TALK = re.compile(rf"^(?:(?:{_any_of('small_talk')}) ?)+|{_any_of('sums')}")
+_GREETINGS = re.compile(rf"^(?:(?:{_any_of('small_talk')}) ?)+")
+_SUMS = re.compile(_any_of("sums"))
 
 
 def is_question(text: str) -> bool:
     """Return whether a text ends with a question mark."""
     return text.rstrip().endswith(QUESTION_MARKS)
+
+
+def asks(text: str) -> bool:
+    """Return whether a text is a question, with or without its mark, which many leave out.
+
+    Without it, its last line or last sentence begins like a question, or has the word in its middle
+    that makes it one ("adın ne"). A long text without a mark tells something.
+    """
+    if is_question(text) or text.rstrip().endswith(("!", "！")):
+        return is_question(text)
+    line = text.strip().rpartition("\n")[2][-_MAX_ASKING_CHARS:]
+    for said in dict.fromkeys((line, _SENTENCE_END.split(line)[-1])):
+        words = words_of(said)
+        asked = _GREETINGS.sub("", " ".join(words[: _MAX_ASKING + 1]))
+        codes = [*filter(None, languages_of(words, {}).values())] or LANGUAGES
+        if len(words) <= _MAX_ASKING and any(_asking()[code].search(asked) for code in codes):
+            return True
+    return False
+
+
+@cache
+def _asking() -> dict[str, re.Pattern[str]]:
+    lists = {c: [_any_of(name, codes=[c]) for name in ("asks", "asks_within")] for c in LANGUAGES}
+    return {c: re.compile(rf"^(?:\w{{1,3}} )?(?:{a})|{w}") for c, (a, w) in lists.items()}
 
 
 def as_question(query: str) -> str:
@@ -83,7 +115,7 @@ asks_when = _finds(_WHEN)
 
 def without_small_talk(words: Sequence[str]) -> list[str]:
     """Return folded words without greetings and the like at their beginning, and without sums."""
-    return _SMALL_TALK.sub(" ", " ".join(words)).split()
+    return _SUMS.sub(" ", _GREETINGS.sub("", " ".join(words))).split()
 
 
 def tells_time(word: str) -> bool:
@@ -111,7 +143,7 @@ class NamedDays:
 
 def named_days(question: str) -> list[NamedDays]:
     """Return the days, months or years that a question names, up to `_MAX_NAMED`."""
-    words = asked_words_of(question)
+    words = asked_words_of(_WRITTEN.sub(_in_words, question, _MAX_NAMED))
     years = {at: int(word) for at, word in enumerate(words) if _is_year(word)}
     days = {at: int(found[1]) for at, word in enumerate(words) if (found := _DAY.fullmatch(word))}
     months = _months(words)
@@ -123,6 +155,14 @@ def named_days(question: str) -> list[NamedDays]:
         own = [years[each] for each in (*near, at + 3) if each in years][:1]
         named |= {NamedDays(day, month, year): None for year in own or years.values() or [0]}
     return list(named)[:_MAX_NAMED]
+
+
+def _in_words(written: re.Match[str]) -> str:
+    """Return a date in digits as it is read in words; "10/12" may be two dates."""
+    day, month, *rest = [int(each) for each in written.groups() if each][:: -1 if written[1] else 1]
+    year = "".join(str(each + 2000 * (each < 100)) for each in rest)
+    read = f" {day} {month}月 {year} "
+    return f"{read}{month} {day}月 {year} " if "/" in written[0] else read
 
 
 def _is_year(word: str) -> bool:
@@ -241,13 +281,19 @@ def anchored(question: str) -> tuple[str, Period] | None:
     for words, meanings in _readings(question):
         has_of = any("of" in each for each in meanings)
         for at in range(1, len(words)):
-            unit, sides = meanings[at - 1].get("units"), meanings[at].keys() & {"before", "after"}
-            is_of = not has_of or any("of" in each for each in meanings[at + 1 : at + 2])
-            rest = " ".join(words[at + 1 + has_of :]) if sides and is_of else ""
+            unit, kinds = meanings[at - 1].get("units"), meanings[at].keys()
+            count = _number(words, meanings, at - 2)
+            start = at - 1 - bool(count)
+            if kinds & {"before_it", "after_it"}:  # what happened stands before the number
+                is_told = any("from" in each for each in meanings[start - 1 : start])
+                rest = words[:start] if is_told else []
+            else:
+                is_told = not has_of or any("of" in each for each in meanings[at + 1 : at + 2])
+                rest = words[at + 1 + has_of :] if is_told and kinds & {"before", "after"} else []
             if unit is not None and rest:
-                days = (_number(words, meanings, at - 2) or 1) * _DAYS[unit]
-                day, slack = -days if "before" in sides else days, _DAYS[unit] // 2
-                return rest, (day - slack, day + slack)
+                days = (count or 1) * _DAYS[unit]
+                day, slack = -days if kinds & {"before", "before_it"} else days, _DAYS[unit] // 2
+                return " ".join(rest), (day - slack, day + slack)
     return None
 
 
@@ -267,7 +313,11 @@ def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
             w not in unclear or _is_time(near[at : at + 5], code) for at, w in enumerate(words)
         )
         read = zip(words, are_clear, strict=True)
-        yield words, [table[w] if is_clear and w in table else {} for w, is_clear in read]
+        meanings = [table.get(word, {}) if is_clear else {} for word, is_clear in read]
+        endings = tuple(each for each, meant in table.items() if "from" in meant)
+        nouns = (at for at, word in enumerate(words) if word not in FUNCTION_WORDS[code])
+        of_nouns = {at: {"from": 0} for at in nouns if words[at].endswith(endings)}
+        yield words, [of_nouns.get(at, each) for at, each in enumerate(meanings)]
 
 
 def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:
@@ -287,7 +337,7 @@ def _period(
         earlier = []
     is_last = any("last" in each for each in (*earlier, *later))
     is_ago = any("ago_first" in each for each in earlier) or any("ago_last" in e for e in later)
-    if any("of" in each for each in meanings[at + 2 : at + 3]):
+    if any("of" in each for each in meanings[at + 2 : at + 3]) or any("from" in e for e in earlier):
         return None
     if "days_ago" in word or "weekdays" in word:
         day -= word.get("days_ago", (today.weekday() - word.get("weekdays", 0) - 1) % 7 + 1)

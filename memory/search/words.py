@@ -37,6 +37,7 @@ class Language:
 
 
 _ENTRIES = tomllib.loads(files("memory.search").joinpath("languages.toml").read_text("utf-8"))
+_SCRIPTS: dict[str, list[list[int]]] = _ENTRIES.pop("scripts")
 LANGUAGES = {
     code: Language(
         each["script"],
@@ -80,22 +81,13 @@ _UNSPACED_FUNCTION = frozenset(
     "的了是我你他她它们這这那在有和就不也都吗嗎呢吧啊么麼什谁誰哪怎个個很与與把被给給让讓没"
     "はがをにでとものかよねですますたしてなれるっいうあるこそへやら何誰"
 )
-_SCRIPTS = (
-    ("latin", 0x0041, 0x024F),
-    ("greek", 0x0370, 0x03FF),
-    ("cyrillic", 0x0400, 0x052F),
-    ("armenian", 0x0530, 0x058F),
-    ("arabic", 0x0600, 0x06FF),
-    ("devanagari", 0x0900, 0x097F),
-    ("tamil", 0x0B80, 0x0BFF),
-    ("latin", 0x1E00, 0x1EFF),
-)
 _ARABIC_FORMS = str.maketrans(
     {"ي": "ی", "ى": "ی", "ك": "ک", "أ": "ا", "إ": "ا", "آ": "ا", "ة": "ه", "\u0640": None}
 )
 _TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # the letters that the Arabic stemmer expects
 _HARAKAT = re.compile("[\u064b-\u065f\u0670]")
 ALWAYS_UKRAINIAN = frozenset("іїєґ")
+_stemmer = functools.cache(lambda algorithm: Stemmer(algorithm, 0))  # without its own cache
 
 _PIECE = re.compile(r"(?s).{1,128}(?!\S)|.{1,128}")
 """A piece of a text, at the end of a word unless the word is longer than any real one.
@@ -120,7 +112,7 @@ CLAIMED_BY: dict[str, tuple[str, ...]] = {
 }
 LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
     script: tuple(code for code, language in LANGUAGES.items() if language.script == script)
-    for script, _, _ in _SCRIPTS
+    for script in _SCRIPTS
 }
 
 
@@ -136,8 +128,8 @@ def script_of(word: str) -> str:
 def _script_of(word: str) -> str:
     for character in word:
         code = ord(character)
-        for script, first, last in _SCRIPTS:
-            if first <= code <= last and character.isalpha():
+        for script, runs in _SCRIPTS.items():
+            if character.isalpha() and any(first <= code <= last for first, last in runs):
                 return script
     return ""
 
@@ -197,18 +189,25 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     return found
 
 
-@functools.cache
-def _stemmer(algorithm: str) -> Stemmer:
-    return Stemmer(algorithm, 0)  # without a cache of its own
-
-
 def stem(word: str, language: str) -> str:
-    """Return the stem of a word: by Snowball if it has the language, else its first letters."""
+    """Return the stem of a word: by Snowball if it has the language, else its first letters.
+
+    All names of one relative have one stem: what is said of mum is found for "my mother".
+    """
     return _stem(word[:_MAX_LETTERS], language)
+
+
+_ONE_NAME = {
+    (code, other): name
+    for code, each in LANGUAGES.items()
+    for name, *others in (names.split("/") for names in fold(each.lists.get("people", "")).split())
+    for other in others
+}
 
 
 @functools.lru_cache(maxsize=_MAX_CACHED)
 def _stem(word: str, language: str) -> str:
+    word = _ONE_NAME.get((language, word), word)
     known = LANGUAGES.get(language)
     if known is None or not known.stemmer:
         return word[:_PREFIX] if word[:1].isalpha() else word
@@ -217,6 +216,10 @@ def _stem(word: str, language: str) -> str:
     if stemmed.isascii() or script_of(stemmed) not in {"latin", "greek"}:
         return stemmed  # in other scripts the marks are letters
     return "".join(c for c in unicodedata.normalize("NFD", stemmed) if not unicodedata.combining(c))
+
+
+TELLING = {stem(word, code) for code, each in LANGUAGES.items() for word in each.words("telling")}
+"""The stems of words that ask what was said ("mention")."""
 
 
 def _grams(run: str) -> Iterator[str]:

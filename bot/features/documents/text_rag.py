@@ -21,7 +21,7 @@ from memory.documents import Chunk, Document, documents
 from memory.message import Message
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.search.question import asks_for_summary, is_question, without_small_talk
+from memory.search.question import asks, asks_for_summary, without_small_talk
 from memory.search.words import words_of
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -196,7 +196,7 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
         return []
     meant = max(fresh, key=lambda each: (f"{FILE_MARK} {each.title}\n" in text, each.added_at))
     words = words_of(text)
-    if not (is_question(text) or asks_for_summary(text)):
+    if not (asks(text) or asks_for_summary(text)):
         said = [each for each in scope_memory.messages.messages if each.role == "user"]
         title = {word for word in words_of(meant.title) if len(word) > _MIN_TITLE_WORD}
         is_first = not said or said[-1].sent_at <= meant.added_at

@@ -35,19 +35,8 @@ SAID_AND_ASKED = {
     "我买了一辆红色的摩托车": "我的摩托车是什么颜色？",
     "Mi hermana vendió la guitarra": "¿Quién vendió la guitarra?",
 }
-FOLLOW_UPS = (
-    "Thanks! And when was that?",
-    "Und wann war das?",
-    "А когда это было?",
-    "و کی بود؟",
-    "Why?",
-)
-NO_FOLLOW_UPS = (
-    "ok",
-    "Hi! Wie geht es dir?",
-    "What's 8 times 7?",
-    "What is the capital of France?",
-)
+FOLLOW_UPS = ("Thanks! When was that?", "und wann war das", "А когда это было", "و کی بود", "Why?")
+NO_FOLLOW_UPS = ("ok", "Hi! Wie geht es dir?", "What's 8 times 7?", "What is the capital of Peru?")
 
 
 def request_of(text: str) -> Request:

@@ -16,6 +16,7 @@ from memory.search.message_search import IndexRecord
 from memory.search.question import (
     NamedDays,
     anchored,
+    asks,
     asks_for_all,
     asks_for_first,
     asks_for_summary,
@@ -78,6 +79,7 @@ ASKS = {
     "all": asks_for_all,
     "first": asks_for_first,
     "summary": asks_for_summary,
+    "unmarked": asks,
 }
 
 
@@ -85,7 +87,7 @@ ASKS = {
 def test_what_a_question_asks_for_is_recognised(kind: str) -> None:
     wanted, other = TIMES["asks"][kind].strip().splitlines(), TIMES["does_not_ask"][kind]
     assert [each for each in wanted if not ASKS[kind](each)] == []
-    assert not ASKS[kind](other)
+    assert [each for each in other.strip().splitlines() if ASKS[kind](each)] == []
     assert kind != "summary" or all(map(asks_for_all, wanted))
 
 
@@ -140,7 +142,7 @@ def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
 def test_a_short_text_that_asks_nothing_finds_only_what_has_its_rarest_word() -> None:
     index = index_of([*SOUPS, IndexRecord("Four nights at sea", 40), IndexRecord("And then?", 40)])
     assert [hit.row for hit in index.search("Good nights", None, 9)] == [40]
-    assert [hit.row for hit in index.search("Was it a good night?", None, 9)] == [40, 41]
+    assert [hit.row for hit in index.search("was it a good night", None, 9)] == [40, 41]
 
 
 def test_weak_evidence_without_vectors_needs_a_rare_word() -> None:
@@ -200,7 +202,7 @@ def test_a_list_is_filled_up_with_statements_of_rare_words() -> None:
     find = index.statements_of_rare_words
     assert {hit.row for hit in find("Which museums have I seen?", 2, allowed)} == {40, 41}
     allowed[41] = False
-    assert 41 not in {hit.row for hit in find("Which museums?", 9, allowed)}
+    assert 41 not in {hit.row for hit in find("Which museums did I mention or tell", 9, allowed)}
     assert find("Which submarines and volcanoes?", 9, allowed) == []
 
 
@@ -226,6 +228,7 @@ def test_a_season_that_is_not_over_is_not_the_last_one() -> None:
         ("¿Qué compré el día después de la boda?", ("de la boda", (1, 1))),
         ("Что я купил за две недели до переезда?", ("переезда", (-17, -11))),
         ("دو هفته قبل از سفر", ("سفر", (-17, -11))),
+        ("Taşınmadan iki hafta önce ne aldım?", ("taşınmadan", (-17, -11))),
         ("Before the move?", None),
     ],
 )
@@ -247,9 +250,9 @@ def test_what_was_said_then_comes_first() -> None:
 def test_a_question_for_days_with_messages_is_not_refused_for_its_words() -> None:
     said = [(date(2026, 10, 1), f"We spoke of boat number {n}") for n in range(40)]
     index = conversation(*said, (date(2026, 11, 21), "My cat ran away"))
-    question = "What happened yesterday?"
+    question = "what happened yesterday"
     assert [hit.row for hit in index.search(question, None, 5, asked_on=TODAY)][:1] == [40]
-    assert index.search("What happened in the last two years", None, 5, asked_on=TODAY) == []
+    assert index.search("Much happened in the last two years", None, 5, asked_on=TODAY) == []
     assert index.search("What happened two years ago?", None, 5, asked_on=TODAY) == []
 
 
