@@ -75,11 +75,12 @@ def wire_tool(tool: ToolDefinition) -> dict[str, Any]:
     return {"type": "function", "function": {**named, "parameters": dict(tool.parameters)}}
 
 
-def _response_format(shape: AnswerShape | None) -> Mapping[str, Any]:
+def _json_format(shape: AnswerShape | None, key: str = "") -> dict[str, Any]:
+    """Return the format of an answer in JSON; chat completions have the schema under a key."""
     if shape is None:
-        return {"response_format": {"type": "json_object"}}
+        return {"type": "json_object"}
     named = {"name": "answer", "strict": True, "schema": shape.schema}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
+    return {"type": "json_schema", **({key: named} if key else named)}
 
 
 @dataclass(slots=True)
@@ -179,7 +180,7 @@ CHAT = Dialect(
     tool=wire_tool,
     effort=lambda effort: {"reasoning_effort": effort},
     verbosity=lambda verbosity: {"verbosity": verbosity},
-    json=_response_format,
+    json=lambda shape: {"response_format": _json_format(shape, "json_schema")},
     accumulator=ChunkAccumulator,
 )
 
@@ -319,13 +320,6 @@ def _streaming(messages: Sequence[PromptMessage], origin: str) -> Options:
     return {"include": option}
 
 
-def _text_format(shape: AnswerShape | None) -> Mapping[str, Any]:
-    if shape is None:
-        return {"text": {"format": {"type": "json_object"}}}
-    named = {"name": "answer", "strict": True, "schema": shape.schema}
-    return {"text": {"format": {"type": "json_schema", **named}}}
-
-
 RESPONSES = Dialect(
     name="Responses",
     path="/responses",
@@ -337,6 +331,6 @@ RESPONSES = Dialect(
     tool=lambda tool: {"type": "function", **wire_tool(tool)["function"], "strict": False},
     effort=lambda effort: {"reasoning": {"effort": effort}},
     verbosity=lambda verbosity: {"text": {"verbosity": verbosity}},
-    json=_text_format,
+    json=lambda shape: {"text": {"format": _json_format(shape)}},
     accumulator=ResponseAccumulator,
 )

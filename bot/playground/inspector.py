@@ -120,7 +120,9 @@ def _reasons(
         yield ("By words", f"it contains {_listed(equal)}, as your question does")
     elif alike and result.lexical > 0:
         yield ("By words", f"{_listed(alike)} means the same as a word of your question")
-    if _is_of_named_days(result.hit, question):
+    day = datetime.fromtimestamp(result.hit.sent_at).astimezone().date()
+    periods = (p for each in named_days(question) for p in each.periods(day.year, day.year))
+    if any(first <= day.toordinal() <= last for first, last in periods):
         yield ("By its date", "your question names the time when it was said")
     elif result.is_boosted:
         yield ("By a neighbor", "a message right next to it matches your question")
@@ -135,12 +137,6 @@ def _reasons(
         elif result.lexical <= 0:
             why = "its vector is close to that of your question or of the best match"
         yield ("By meaning", why)
-
-
-def _is_of_named_days(hit: Message, question: str) -> bool:
-    day = datetime.fromtimestamp(hit.sent_at).astimezone().date()
-    periods = [p for each in named_days(question) for p in each.periods(day.year, day.year)]
-    return any(first <= day.toordinal() <= last for first, last in periods)
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -250,11 +250,6 @@ def mode_in(facts: ScopeMemory) -> Mode:
     return found.mode if found else "auto"
 
 
-def unasked(entries: Iterable[ScopeEntry]) -> list[ScopeEntry]:
-    """Return what may be learned without asking although facts may not: no fact, and no end."""
-    return [entry for entry in entries if not isinstance(entry, Fact | Ended)]
-
-
 def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float) -> list[Remember]:
     """Return the writes that a person is to be asked about below the next answer, oldest first.
 

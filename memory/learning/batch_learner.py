@@ -25,11 +25,12 @@ from memory.behaviors.learning_behavior import (
     PartRejected,
     Unlearned,
 )
-from memory.behaviors.statements import mode_in, unasked
+from memory.behaviors.statements import mode_in
 from memory.learning.progress import Progress, messages_after, progress_after
 from memory.learning.tool_writes import new_cards
 from memory.message import Message
 from memory.scopes.changes import Write, together
+from memory.scopes.entries import Ended, Fact
 from memory.scopes.fact_lists import split_by_place
 from memory.scopes.fields import Digest
 from memory.scopes.scope_memory import ScopeMemory
@@ -159,7 +160,8 @@ class BatchLearner:
             if isinstance(part, PartRejected):
                 write = progress.after_failure(behavior, part.tell)
             else:
-                entries = part.entries if mode == "auto" else unasked(part.entries)
+                needs_yes = () if mode == "auto" else (Fact, Ended)
+                entries = [each for each in part.entries if not isinstance(each, needs_yes)]
                 cards = new_cards(part.entries, here, progress.now) if mode == "ask" else ()
                 general, topic = split_by_place(entries)
                 if topic or cards:

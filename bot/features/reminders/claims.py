@@ -13,6 +13,7 @@ from bot.features.reminders.tools import KIND
 from bot.turn.notes import Below, called, patterns_in, says_any
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
+from memory.search.words import beginnings_of
 from memory.work.items import WorkItems
 
 promises_to_remind = partial(says_any, patterns_in(Path(__file__).with_name("promises.toml")))
@@ -22,8 +23,6 @@ _ASKS_TO_REMIND = re.compile(
     r"|\bнапомн\w*|\bнапомина\w*|یادآور|یادم|به یاد|\blembr\w*|\b(?:meng|peng|di|ku)?ingatkan"
     r"|\bpengingat|\brappel\w*|\bricord\w*|\bpromemoria\b|\bhatırlat\w*|\bнагад\w*"
 )
-_WORD = re.compile(r"\w{4,}")
-_STEM = 4
 _OF_OURS = frozenset(("remember", "forget_memory", "set_reminder"))
 """Tools that set no reminder, or whose reminders are seen otherwise; others may set one."""
 
@@ -41,8 +40,8 @@ async def promise_note(
     if context.uses_memory:
         message = context.user_message
         open_ = await reminders.list_open(context.conversation, message.sender_id)
-        said = _stems(f"{message.text}\n{text}")
-        of_open = [_stems(each.text) for each in open_]
+        said = beginnings_of(f"{message.text}\n{text}")
+        of_open = [beginnings_of(each.text) for each in open_]
         if any(not stems or stems & said for stems in of_open):
             return Below()
         # "You're welcome, I'll remind you then" is about a reminder that was set earlier.
@@ -55,7 +54,3 @@ async def promise_note(
         if not request.last.sender.is_person:
             key = "error.anonymous_admin"
     return Below(correction=sentences.say(request.language, key)[0])
-
-
-def _stems(text: str) -> set[str]:
-    return {word[:_STEM] for word in _WORD.findall(text.casefold())}
