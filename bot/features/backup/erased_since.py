@@ -63,6 +63,9 @@ def read_through(stored: StoredScope) -> None:
     for name in _COUNTERS:
         if not 0 <= int(stored.meta.get(name.encode(), 0)) < _MAX_COUNT:
             raise ValueError(name)
+    moved = stored.meta.get(b"moved_from")  # only groups move, and only to groups
+    if moved and max(Scope(each).chat_id for each in (stored.tag, moved.decode())) >= 0:
+        raise ValueError("moved_from")
     for seq, row in stored.log:
         message_of(seq, row)
     people_in(stored)

@@ -104,6 +104,7 @@ class StoredScope:
 
 
 _SCOPE = TypeAdapter(StoredScope)
+_LAST = "last_backup"  # behind the prefix: the key with the time of the last whole backup
 
 
 def from_file(head: FileRecord, rest: Iterator[FileRecord]) -> StoredScope:
@@ -184,7 +185,8 @@ class Saving:
         """Store when the last whole backup was made, for `python -m bot check`."""
         with suppress(StoreError):  # the file is whole; only `check` shows an older time
             now = await self._client.server_time()
-            await self._client.call("HSET", last_backup_key(self._store.keys), "at", f"{now:.0f}")
+            key = f"{self._store.keys.prefix}{_LAST}"
+            await self._client.call("HSET", key, "at", f"{now:.0f}")
 
     async def _journal(self) -> Erasures:
         """Return the journal, with the erasures of unfinished jobs as if they were done.
@@ -273,11 +275,6 @@ class Saving:
         )
 
 
-def last_backup_key(keys: Keys) -> str:
-    """Name the key with the time of the last whole backup."""
-    return f"{keys.prefix}last_backup"
-
-
 async def last_backup(client: RedisClient, keys: Keys) -> float:
     """Return when the last whole backup was made (Unix seconds), 0 for never."""
-    return float(await client.call("HGET", last_backup_key(keys), "at") or 0)
+    return float(await client.call("HGET", f"{keys.prefix}{_LAST}", "at") or 0)

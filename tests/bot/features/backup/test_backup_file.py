@@ -264,7 +264,7 @@ def test_a_journal_that_names_too_many_numbers_is_refused(
         (a_scope(kind="vectors", rows=[[1, {}]]), "damaged"),
         (a_scope(kind="records", rows=[[1, {"k": "fact", "j": "{}"}]]), "damaged"),
         (a_scope(tag="u:Ann"), "damaged"),
-        (a_scope(meta={"erasure": "x"}), "damaged"),
+        *((a_scope(meta=each), "damaged") for each in ({"erasure": "x"}, {"moved_from": "c:8:0"})),
         (a_scope(reminders={"a": '7|1|1|0|0||["tea","","99 * * * *","UTC"]'}), "damaged"),
         (a_scope(reminders={"a": f"7|1|{'9' * 400}|0|0||[]"}), "damaged"),
         ([{"kind": "access", "admitted": {"7": "1"}, "refused": {"Ann": "1"}}], "damaged"),
