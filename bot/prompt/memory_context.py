@@ -18,7 +18,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.user_facts import ALWAYS
 from memory.message import Message
-from memory.search.excerpt import relevant_excerpt
+from memory.search.excerpt import Asked, relevant_excerpt
 from memory.search.message_search import Later, SearchResult
 from memory.search.question import asks_for_all, is_question
 from memory.search.words import asked_terms, content_forms, words_of
@@ -95,11 +95,11 @@ class RecallPacker:
         longs = 0 if asks_for_all(query) else _LONG
         left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
         later = {seq: each for result in found for seq, each in result.later.items()}
-        count = self.counter.count
+        count, asked = self.counter.count, Asked(query)
         for message in _unrepeated(found, query, exclude):
             tokens = _LONG_MESSAGE_TOKENS if len(lines) < longs else _SHORT_TOKENS
             tokens = min(tokens, limit // 2)
-            excerpt = relevant_excerpt(escaped(message.text), query, tokens, count)
+            excerpt = relevant_excerpt(escaped(message.text), asked, tokens, count)
             number = f"#{message.seq} " if self.is_numbered else ""
             line = memory_line(message, excerpt, self.zone, context.speakers)
             text = f"{_SAME_DATE} {number}{line}"

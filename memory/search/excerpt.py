@@ -36,7 +36,16 @@ class _Piece:
     words: frozenset[int]
 
 
-def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str], int] = len) -> str:
+class Asked:
+    """A question, whose words are looked up once for all texts in the same languages."""
+
+    def __init__(self, question: str) -> None:
+        self.words = words_of(question[:_MAX_QUESTION_CHARS])
+        self.languages = languages_of(self.words, {})
+        self.forms = dict[frozenset[tuple[str, str]], dict[str, int]]()  # by languages of texts
+
+
+def relevant_excerpt(text: str, asked: Asked, limit: int, size: Callable[[str], int] = len) -> str:
     """Return the passage of `text` with most of the question's words, of at most `limit`.
 
     `size` measures text in the units of `limit`; the default is characters. A text that fits is
@@ -54,7 +63,7 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
     chars = room * len(beginning) // max(1, cost)  # if all of the text cost as much
     if chars <= 0:
         return ""
-    pieces = _pieces(text[:_MAX_CHARS], question[:_MAX_QUESTION_CHARS], chars)
+    pieces = _pieces(text[:_MAX_CHARS], asked, chars)
     start, end = _passage(pieces, chars)
     chars = room * (end - start) // max(1, size(text[start:end]))  # what this part costs
     while chars > 0:
@@ -69,15 +78,15 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
     return ""
 
 
-def _pieces(text: str, question: str, room: int) -> list[_Piece]:
+def _pieces(text: str, asked: Asked, room: int) -> list[_Piece]:
     spans = [span for sentence in _sentences(text) for span in _chunks(text, *sentence, room)]
     found = [words_of(text[start:end]) for start, end in spans]
-    asked = words_of(question)
-    languages = languages_of(list(chain.from_iterable(found)), languages_of(asked, {}))
-    spoken = {script: frozenset((language,)) for script, language in languages.items()}
-    sought = {
-        form: number for number, forms in enumerate(asked_terms(asked, spoken)) for form in forms
-    }
+    languages = languages_of(list(chain.from_iterable(found)), asked.languages)
+    key = frozenset(languages.items())
+    if (sought := asked.forms.get(key)) is None:
+        terms = asked_terms(asked.words, {script: frozenset((code,)) for script, code in key})
+        sought = {form: number for number, forms in enumerate(terms) for form in forms}
+        asked.forms[key] = sought
     numbers = {
         word: frozenset(sought[term] for term in terms_of([word], languages) if term in sought)
         for word in set(chain.from_iterable(found))

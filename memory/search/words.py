@@ -48,6 +48,7 @@ LANGUAGES = {
     for code, each in _ENTRIES.items()
 }
 """Languages by two-letter code."""
+_STEMMERS = {each.stemmer: Stemmer(each.stemmer, 0) for each in LANGUAGES.values() if each.stemmer}
 
 UNKNOWN = ""
 """The language of a word that no language claims; such words are cut to their first letters."""
@@ -118,10 +119,9 @@ LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
 
 def script_of(word: str) -> str:
     """Return the script of a word by its first letter; "" for digits and other scripts."""
-    word = word[:_MAX_LETTERS]
     if word.isascii():
-        return "latin" if word.lower() != word.upper() else ""
-    return _script_of(word)
+        return "" if word[:_MAX_LETTERS].isdigit() else "latin"
+    return _script_of(word[:_MAX_LETTERS])
 
 
 @functools.lru_cache(maxsize=_MAX_CACHED)
@@ -157,12 +157,9 @@ def beginnings_of(text: str) -> set[str]:
 
     Forms of one word share these letters. Shorter words say little and are left out.
     """
-    words = [(each, _DIGIT.search(each)) for each in words_of(text)]
-    return {
-        each if digit else each[:_BEGINNING]
-        for each, digit in words
-        if digit or len(each) >= _BEGINNING
-    }
+    words = {*words_of(text)}
+    codes = {each for each in words if _DIGIT.search(each)}
+    return codes | {each[:_BEGINNING] for each in words - codes if len(each) >= _BEGINNING}
 
 
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:
@@ -212,7 +209,7 @@ def _stem(word: str, language: str) -> str:
     if known is None or not known.stemmer:
         return word[:_PREFIX] if word[:1].isalpha() else word
     spelled = word.translate(_TO_ARABIC) if language == "ar" else word
-    stemmed = str(_stemmer(known.stemmer).stemWord(spelled))
+    stemmed = str(_STEMMERS[known.stemmer].stemWord(spelled))
     if stemmed.isascii() or script_of(stemmed) not in {"latin", "greek"}:
         return stemmed  # in other scripts the marks are letters
     return "".join(c for c in unicodedata.normalize("NFD", stemmed) if not unicodedata.combining(c))

@@ -64,7 +64,7 @@ FACTS_TOLD, FACT_TOKENS = 8, 18
 SYNOPSES_TOLD, SYNOPSIS_TOKENS = 4, 140
 DAY_S = 86_400
 _MAX_KEPT = 20_000
-KEPT = ("relevant_excerpt", "words_of", "content_forms")
+KEPT = ("words_of", "content_forms")
 """Functions that read each text once here, because most questions find the same messages."""
 
 Shares = Mapping[str, list[float]]

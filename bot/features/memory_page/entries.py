@@ -33,7 +33,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import never_erased
 from memory.scopes.stats import ConversationStats, count_conversation
-from memory.search.excerpt import relevant_excerpt
+from memory.search.excerpt import Asked, relevant_excerpt
 from memory.store.keys import Scope
 from memory.store.tasks import in_turns
 from memory.text.untrusted_text import one_line
@@ -75,7 +75,7 @@ class _Excerpt:
     word: str
 
     def __str__(self) -> str:
-        return one_line(relevant_excerpt(self.text, self.word, _LINE_UNITS, utf16_length))
+        return one_line(relevant_excerpt(self.text, Asked(self.word), _LINE_UNITS, utf16_length))
 
 
 class MemoryEntries:

@@ -22,7 +22,7 @@ from memory.memory import Memory
 from memory.message import Message, texts_of
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
-from memory.search.excerpt import LEFT_OUT, relevant_excerpt
+from memory.search.excerpt import LEFT_OUT, Asked, relevant_excerpt
 from memory.search.message_search import SearchResult
 from memory.search.question import as_question, is_question
 from memory.search.words import content_forms, words_of
@@ -129,7 +129,7 @@ class RecallCommand:
             sent = [(id_, Part(text)) for id_, text in zip(ids, texts, strict=False) if text]
         words = {*words_of(query)}
         message_id, part = max(sent, key=lambda each: len(words & {*words_of(each[1].text)}))
-        passage = relevant_excerpt(part.text, query, _PASSAGE_CHARS)
+        passage = relevant_excerpt(part.text, Asked(query), _PASSAGE_CHARS)
         passage = passage.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
         date = self._sentences.day(language, message.sent_at)
         values = {"name": message.sender_name, "date": date}

@@ -33,7 +33,7 @@ from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Trust, never_erased
-from memory.search.excerpt import relevant_excerpt
+from memory.search.excerpt import Asked, relevant_excerpt
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
 from memory.search.question import is_question
 from memory.store.errors import LeaseLost
@@ -172,11 +172,11 @@ class OtherTopics(AIContextBehavior):
         searches = (self._search(topic, question, k, search_filter) for topic in topics)
         hits = chain.from_iterable(await asyncio.gather(*searches))
         found = sorted(hits, key=lambda hit: -hit[0])
-        tokens, lines = self._histories.tokens, dict[str, str]()
+        tokens, lines, asked = self._histories.tokens, dict[str, str](), Asked(question)
         for _, topic, said in found[:k]:
             for message in said:
                 text = escaped(message.text)
-                excerpt = relevant_excerpt(text, question, _LINE_TOKENS, tokens.count)
+                excerpt = relevant_excerpt(text, asked, _LINE_TOKENS, tokens.count)
                 zone = self._scopes.zone
                 when = f"{dated(message.sent_at, call_context.now, zone)}, {_name(topic)}"
                 line = f"[{when}] {memory_line(message, excerpt, zone)}"

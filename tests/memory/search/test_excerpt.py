@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.search.excerpt import LEFT_OUT, relevant_excerpt
+from memory.search.excerpt import LEFT_OUT, Asked, relevant_excerpt
 from memory.text.tokens import TokenCounter
 from tests.work import QUADRATIC, calls, ratio
 
@@ -14,13 +14,13 @@ FILLER = "The weather was grey and nobody had anything to say about it at all. "
 
 
 def test_a_text_that_fits_is_returned_whole() -> None:
-    assert relevant_excerpt("A boat. ", "boat", 7) == "A boat."
+    assert relevant_excerpt("A boat. ", Asked("boat"), 7) == "A boat."
 
 
 def test_the_sentence_that_answers_is_shown_whole_with_its_neighbors() -> None:
     text = FILLER * 40 + "My boats are called Aurora and Vega. " + FILLER * 40
     wanted = f"{LEFT_OUT} {FILLER}My boats are called Aurora and Vega. {FILLER}{LEFT_OUT}"
-    assert relevant_excerpt(text, "What is the boat called?", 200) == wanted
+    assert relevant_excerpt(text, Asked("What is the boat called?"), 200) == wanted
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_sentence_that_answers_is_shown_whole_with_its_neighbors() -> None:
     ],
 )
 def test_the_passage_is_found_in_any_script(filler: str, answer: str, question: str) -> None:
-    shown = relevant_excerpt(filler * 60 + answer + " " + filler * 60, question, 120)
+    shown = relevant_excerpt(filler * 60 + answer + " " + filler * 60, Asked(question), 120)
     assert answer in shown
     assert shown.startswith(f"{LEFT_OUT} {filler.strip()}")
     assert shown.endswith(f"{filler.strip()} {LEFT_OUT}")
@@ -49,29 +49,29 @@ def test_the_passage_is_found_in_any_script(filler: str, answer: str, question: 
     ],
 )
 def test_without_sentences_there_is_a_passage(text: str, question: str, expected: str) -> None:
-    assert expected in relevant_excerpt(text, question, 100)
+    assert expected in relevant_excerpt(text, Asked(question), 100)
 
 
 def test_words_close_together_count_more_than_one_frequent_word() -> None:
     text = ("A boat passed. " * 30) + FILLER * 9 + "That red boat sank in June. " + FILLER * 30
-    assert "red boat sank" in relevant_excerpt(text, "When did the red boat sink in June?", 150)
+    assert "red boat sank" in relevant_excerpt(text, Asked("When did the red boat sink?"), 150)
 
 
 def test_rare_words_count_more_than_common_ones() -> None:
     text = f"{FILLER}The boat is wet. " * 30 + f"The boat has a lantern. {FILLER}" + FILLER * 9
-    assert "lantern" in relevant_excerpt(text, "boat lantern", 150)
+    assert "lantern" in relevant_excerpt(text, Asked("boat lantern"), 150)
 
 
 @pytest.mark.parametrize("question", ["", "And now?", "giraffe"])
 def test_without_a_shared_word_the_beginning_is_shown(question: str) -> None:
-    shown = relevant_excerpt(f"It begins. {FILLER * 50}", question, 200)
+    shown = relevant_excerpt(f"It begins. {FILLER * 50}", Asked(question), 200)
     assert shown.startswith("It begins. The weather")
     assert shown.endswith(f" {LEFT_OUT}")
 
 
 def test_a_cut_between_characters_leaves_them_whole() -> None:
     family = "👩\u200d👩\u200d👧"
-    shown = relevant_excerpt(family * 100, "?", 60)
+    shown = relevant_excerpt(family * 100, Asked("?"), 60)
     assert shown == f"{family * (shown.count(family))} {LEFT_OUT}"
     assert family in shown
 
@@ -80,7 +80,7 @@ def test_the_limit_is_used_whatever_characters_cost(tokens: TokenCounter) -> Non
     """Tokens are short in some scripts, so the excerpt itself is measured."""
     persian = "هوای دیروز سرد و ابری بود و کسی حرفی نزد. "
     for text in (persian * 200 + "My boat is Aurora. " + FILLER * 20, FILLER * 200 + persian * 40):
-        shown = relevant_excerpt(text, "boat ابری", 200, tokens.count)
+        shown = relevant_excerpt(text, Asked("boat ابری"), 200, tokens.count)
         assert 130 < tokens.count(shown) <= 200
 
 
@@ -110,7 +110,7 @@ in_characters = st.tuples(texts, questions, st.integers(0, 400))
 @given(in_characters)
 def test_an_excerpt_is_part_of_the_text_within_its_limit(case: tuple[str, str, int]) -> None:
     text, question, limit = case
-    shown = relevant_excerpt(text, question, limit)
+    shown = relevant_excerpt(text, Asked(question), limit)
     assert len(shown) <= limit
     if not shown:
         assert limit < len("[…] x […]") or not text.strip()
@@ -127,7 +127,7 @@ def test_an_excerpt_never_exceeds_its_limit_in_tokens(
     tokens: TokenCounter, case: tuple[str, str, int]
 ) -> None:
     text, question, limit = case
-    shown = relevant_excerpt(text, question, limit, tokens.count)
+    shown = relevant_excerpt(text, Asked(question), limit, tokens.count)
     assert tokens.count(shown) <= limit
 
 
@@ -137,7 +137,7 @@ def test_an_excerpt_never_exceeds_its_limit_in_tokens(
 )
 def test_a_word_that_occurs_once_is_always_shown(before: str, after: str) -> None:
     text = f"{before}{FILLER * 9}\n20251231 is the day. {FILLER * 9}{after}"
-    assert "20251231" in relevant_excerpt(text, "20251231", 120)
+    assert "20251231" in relevant_excerpt(text, Asked("20251231"), 120)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_word_that_occurs_once_is_always_shown(before: str, after: str) -> Non
 def test_work_grows_no_faster_than_the_text(tokens: TokenCounter, passage: str) -> None:
     def excerpt(chars: int) -> str:
         text = (passage * chars)[:chars]
-        return relevant_excerpt(text, "What is the boat called? 小船 قایق", 200, tokens.count)
+        return relevant_excerpt(text, Asked("What's the boat called? 小船 قایق"), 200, tokens.count)
 
     assert ratio(lambda: excerpt(20_000), lambda: excerpt(1_250), QUADRATIC) < QUADRATIC
 
@@ -154,7 +154,7 @@ def test_work_grows_no_faster_than_the_text(tokens: TokenCounter, passage: str) 
 def test_work_grows_no_faster_than_a_row_of_marks() -> None:
     def excerpt(marks: int) -> str:
         text = "My zebra is called Zoe " + ".!?…" * marks + "x"
-        return relevant_excerpt(text, "What is my zebra called?", 80)
+        return relevant_excerpt(text, Asked("What is my zebra called?"), 80)
 
     assert excerpt(8_000).startswith("My zebra")
     assert ratio(lambda: excerpt(8_000), lambda: excerpt(500), QUADRATIC) < QUADRATIC
@@ -163,7 +163,7 @@ def test_work_grows_no_faster_than_a_row_of_marks() -> None:
 def test_only_the_beginning_of_a_huge_text_is_searched() -> None:
     def excerpt(more: int) -> str:
         text = "One word after another. " * 2_000 + "The zebra is Zoe. " + "And more. " * more
-        return relevant_excerpt(text, "What is the zebra called?", 80)
+        return relevant_excerpt(text, Asked("What is the zebra called?"), 80)
 
     assert "Zoe" not in excerpt(200_000)
     assert calls(lambda: excerpt(200_000)) < 1.1 * calls(lambda: excerpt(100_000))
