@@ -142,7 +142,7 @@ class InspectorPage:
                     earlier=first,
                     tone=list(self._scene).index(here) % _TONES,
                     turn_of={
-                        id_: turn for _, turn in turns[::-1] for id_ in turn.asked.message_ids
+                        id_: each for _, each in turns[::-1] for id_ in each.asked.message_ids
                     },
                     turns=turns,
                     open_turn=query.get("turn", newest),

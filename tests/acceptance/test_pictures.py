@@ -134,9 +134,7 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(rig:
 async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_are_answered(
     rig: Rig,
 ) -> None:
-    rig.model.dialect = Dialect(
-        refuses=lambda ask: content_filtered() if has_picture(ask) else None
-    )
+    rig.model.dialect = Dialect(refuses=lambda a: content_filtered() if has_picture(a) else None)
     rig.script.on("Our boat", Reply("A fine name for a boat.", chunk_delay_s=0.1))
     await rig.start(coalesce_s=0, features="tests.acceptance.operator_parts:rich")
     anna, chat = rig.anna("de")

@@ -44,9 +44,7 @@ def add_commands(commands: Subcommands) -> None:
     """Add the command."""
     check = commands.add_parser("check", help="test settings and every outside service")
     check.set_defaults(command=run_check)
-    check.add_argument(
-        "--release", action="store_true", help="test only what would prevent a start"
-    )
+    check.add_argument("--release", action="store_true", help="test only what prevents a start")
     check.add_argument(
         "--compare-embeddings",
         action="store_true",

@@ -79,10 +79,8 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
     else:
         if format_ == "csv":
             content = await asyncio.to_thread(lambda: _decoded(content, limits).encode())
-        answer = await _parsed(format_, content, limits)
-        found = await asyncio.to_thread(
-            lambda: [Section(text, at) for at, text in answer["sections"]]
-        )
+        parsed = (await _parsed(format_, content, limits))["sections"]
+        found = await asyncio.to_thread(lambda: [Section(text, at) for at, text in parsed])
     if not any(section.text.strip() for section in found):
         raise NotRead("no_text")
     return found

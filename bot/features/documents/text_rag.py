@@ -109,8 +109,12 @@ class TextRag(AIContextBehavior):
         if not any(map(documents, memories)):
             return ""
         hits = await self._search(memories, question)
-        opening = [] if hits[0] else _opening(memories[0], call_context.now, question)
-        return self._shown([*opening, *_nearest(hits)], memories, call_context.used)
+        found = {hit.record.document for hit in hits[0]}
+        # A file that came with the question is meant, whatever is found in others.
+        here, sent_at = documents(memories[0]).values(), new_messages[0].sent_at
+        is_found = found and {each.key for each in here if each.sent_at == sent_at} <= found
+        opening = [] if is_found else _opening(memories[0], call_context.now, question)
+        return self._shown(_nearest(hits, opening), memories, call_context.used)
 
     async def _find(self, arguments: SearchDocumentsArguments, context: AgentContext) -> str:
         memories = await self._readable(context.conversation)
@@ -172,9 +176,10 @@ def _code(chunk: Chunk, memories: Sequence[ScopeMemory]) -> str:
     return f"o{chunk.document}@{next(tags, '')}"
 
 
-def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:
-    """Return the passages of all hits once, best first; related ones come last."""
-    once: dict[tuple[str, str], Chunk] = {}  # a document may be in several namespaces
+def _nearest(hits: Iterable[Iterable[Found[Chunk]]], opening: Iterable[Chunk] = ()) -> list[Chunk]:
+    """Return an opening, then the passages of all hits once, best first; related ones come last."""
+    # A document may be in several namespaces.
+    once = {(each.title, each.text): each for each in opening}
     for hit in sorted(chain.from_iterable(hits), key=lambda hit: (hit.is_related, -hit.score)):
         once.setdefault((hit.record.title, hit.record.text), hit.record)
     return [*once.values()]

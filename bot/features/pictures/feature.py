@@ -85,8 +85,7 @@ class PictureStep:
         A picture whose album was answered before says so, also in the history. Raise
         `TelegramError` if Telegram cannot be reached.
         """
-        sent = request.updates
-        photos = [m for each in sent for m in each.media if m.kind == "photo"][:MAX_PICTURES]
+        photos = [m for u in request.updates for m in u.media if m.kind == "photo"][:MAX_PICTURES]
         left = _MAX_FETCHED_BYTES
         max_bytes = min(MAX_SHOWN_BYTES, _MAX_SHOWN_BYTES // len(photos))
 

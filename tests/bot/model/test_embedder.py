@@ -28,9 +28,8 @@ def embedder_of(
 
 
 def asked(server: ModelApiServer) -> list[EmbeddingsRequest]:
-    return [
-        call.request for call in server.log.calls if isinstance(call.request, EmbeddingsRequest)
-    ]
+    asked = (call.request for call in server.log.calls)
+    return [each for each in asked if isinstance(each, EmbeddingsRequest)]
 
 
 async def test_each_text_gets_a_unit_row_at_its_position(client: ModelClient) -> None:

@@ -267,6 +267,4 @@ class Chat:
             raise TimeoutError(f"no reply in {timeout_s} s\n{self.transcript()}") from None
 
     def transcript(self) -> str:
-        return "\n".join(
-            f"{message.sender.first_name}: {message.text}" for message in self.messages
-        )
+        return "\n".join(f"{each.sender.first_name}: {each.text}" for each in self.messages)

@@ -59,7 +59,7 @@ def rag(memory: Memory, **options: object) -> TextRag:
 
 async def told(behavior: TextRag, where: Scope, question: str, later_s: float = HOUR) -> str:
     call = CallContext(where, Person(7), time() + later_s)
-    return await behavior.on_model_invoke(call, [Message(0, 0, "user", question, 0)])
+    return await behavior.on_model_invoke(call, [Message(0, 0, "user", question, 1)])
 
 
 async def test_a_question_finds_its_passage_with_title_place_and_link_only_in_its_own_chat(
@@ -143,6 +143,10 @@ async def test_without_hits_a_new_files_opening_is_shown(memory: Memory, library
     await history_of(memory, ANN)
     assert await told(rag(memory), ANN, "It still does.", 60) == ""
     assert "Sentence 0" in await told(rag(memory), ANN, "Summarise it", 60)
+    # A file that came with the question is shown, whatever another one says.
+    await put(memory, library, ANN, Origin("cat.txt", sent_at=1), [Section("It purrs.")])
+    found = await told(rag(memory), ANN, "Which sentence is here?", 60)
+    assert found.splitlines()[1] == "[cat.txt] It purrs."
 
 
 async def test_replaced_content_is_not_shown_even_before_it_is_erased(
