@@ -68,17 +68,15 @@ def search_memory_tool(
             until=datetime.combine(until, time.max, zone).timestamp() if until else inf,
             speaker=_NUMBER.sub("", arguments.speaker),
         )
-        results = await history.search(
-            text, arguments.k, exclude=known, search_filter=search_filter
-        )
+        hits = await history.search(text, arguments.k, exclude=known, search_filter=search_filter)
         if context.uses_memory:
             if arguments.kind:
                 of_kind = await history.of_kind(arguments.kind, arguments.k, search_filter)
-                results = [*of_kind, *results]
-            results = await history.with_facts(results)
-        lines = with_dates(packer.ranked(context, results, text, _MAX_TOKENS, known))
+                hits = [*of_kind, *hits]
+            hits = await history.with_facts(hits)
+        lines = with_dates(packer.ranked(context, hits, text, _MAX_TOKENS, known))
         further: list[str] = []
-        codes = [*codes_of(results, lines)]
+        codes = [*codes_of(hits, lines)]
         for each in searching if context.uses_memory else ():
             found = await each.on_search(
                 context.call_context, text, arguments.k, _MAX_TOKENS // 2, search_filter

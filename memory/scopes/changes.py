@@ -142,9 +142,8 @@ def chain_of(scope_memory: ScopeMemory, fact: Fact) -> list[int]:
 
 def senders_of(scope_memory: ScopeMemory, fact: Fact) -> set[int]:
     """Return the senders of all sources of a fact and of the facts that it replaced."""
-    return {
-        source.sender_id for each in facts_behind(scope_memory, fact) for source in each.sources
-    }
+    chain = facts_behind(scope_memory, fact)
+    return {source.sender_id for each in chain for source in each.sources}
 
 
 def former_wordings(scope_memory: ScopeMemory, fact: Fact) -> list[tuple[str, float]]:

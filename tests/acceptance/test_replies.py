@@ -60,7 +60,8 @@ async def test_words_of_others_are_used_once_and_other_content_is_read_or_refuse
     group = rig.telegram.group("Club", [anna, ben])
     bens = await ben.say(group, "I live in Oslo, near the harbour")
     line = "The message replied to: Ben: I live in Oslo, near the harbour (partly others' words)"
-    assert await memory_of(rig, anna, group, f"{US} where is he?", reply_to=bens) == [line]
+    for text in (f"{US} where is he?", "/ask"):
+        assert await memory_of(rig, anna, group, text, reply_to=bens) == [line]
     shown = await memory_of(rig, anna, annas, "Where is he?", reply_to=bens, quote="in Oslo")
     assert shown == ["The message replied to: Ben: ⟦in Oslo⟧ (partly others' words)"]
     assert b"Oslo" not in await rig.stored()
