@@ -167,7 +167,7 @@ class UserFacts(LearningBehavior):
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
         lines = []
         for fact in nearest_first.values():
-            since = datetime.fromtimestamp(fact.said_at, UTC).strftime("%Y-%m-%d")
+            since = datetime.fromtimestamp(fact.said_at, self._zone).strftime("%Y-%m-%d")
             told = {"id": fact.id, "since": since, "fact": fact.text}
             lines.append(orjson.dumps(told).decode())
         return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"

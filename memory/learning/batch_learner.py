@@ -10,9 +10,10 @@ memory was off.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from itertools import pairwise
 from math import inf
+from zoneinfo import ZoneInfo
 
 import orjson
 import structlog
@@ -87,7 +88,8 @@ class BatchLearner:
             batches = {
                 each: batch_of(progress, each, waiting[each], max_exchanges) for each in asked
             }
-            instructions, content = request_of(batches, self._behaviors, self._tokens)
+            zone = ZoneInfo(progress.facts.zone) if progress.facts.zone else self._scopes.zone
+            instructions, content = request_of(batches, self._behaviors, self._tokens, zone)
             calls += 1
             try:
                 answer = await model.fill(instructions, content, self._shape)
@@ -284,6 +286,7 @@ def request_of(
     batches: Mapping[LearningBehavior, Batch],
     behaviors: Sequence[LearningBehavior],
     tokens: TokenCounter,
+    zone: tzinfo,
 ) -> tuple[str, str]:
     """Return the instructions and the input of a model call for some of the behaviors.
 
@@ -305,12 +308,12 @@ def request_of(
         known.append(f"{heading}\n{behavior.prompt_input(batch)}")
         if batch.refusal:
             known[-1] += f"\nYour last answer for this part was not kept: {batch.refusal}"
-    lines = (_line(messages[seq], digests.get(seq, ""), tokens) for seq in sorted(messages))
+    lines = (_line(messages[seq], digests.get(seq, ""), tokens, zone) for seq in sorted(messages))
     content = "\n\n".join((*known, "## What was said\n" + "\n".join(lines)))
     return f"{_TASK}\n\n{tasks}{leave}", content
 
 
-def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
+def _line(message: Message, digest: str, tokens: TokenCounter, zone: tzinfo) -> str:
     """Return number, time, speaker and text of a message, and what the tools of its turn did.
 
     "untrusted" marks what was forwarded, quoted or read from a document. Long texts are shortened.
@@ -318,7 +321,7 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
     is_assistant = message.role == "assistant"
     line: dict[str, object] = {
         "n": message.seq,
-        "on": _minute(message.sent_at),
+        "on": _minute(message.sent_at, zone),
         "who": "assistant" if is_assistant else speaker_name(message.sender_name) or "user",
         "said": tokens.shorten(escaped(message.text), _MAX_MESSAGE_TOKENS),
     }
@@ -326,7 +329,7 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
         line["untrusted"] = True
     if message.forwarded_from:
         line["forwarded_from"] = speaker_name(message.forwarded_from) or NAMELESS
-        line["forwarded_on"] = _minute(message.forwarded_at)
+        line["forwarded_on"] = _minute(message.forwarded_at, zone)
     if message.unseen:
         line["attached_but_not_seen"] = message.unseen
     if digest:
@@ -334,5 +337,5 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
     return orjson.dumps(line).decode()
 
 
-def _minute(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+def _minute(at: float, zone: tzinfo) -> str:
+    return datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d %H:%M")

@@ -6,7 +6,8 @@ It lists and searches records. `Scopes` reads and writes the store.
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
+from time import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
@@ -184,7 +185,7 @@ class ScopeMemory(EmbeddedStream):
         records = (self._records[each] for each in index.ids)
         is_found = (not isinstance(each, Fact) or each.is_current for each in records)
         allowed = index.flags(bytearray(is_found))
-        hits = index.search(text, vector, k, allowed)
+        hits = index.search(text, vector, k, allowed, datetime.fromtimestamp(time(), zone).date())
         related = index.related(hits, k, allowed)
         found = [(hit, False) for hit in hits] + [(hit, True) for hit in related]
         return [

@@ -265,17 +265,21 @@ async def test_facts_are_shown_with_id_date_and_repetitions_and_replaced_ones_ar
 
 
 async def test_with_many_facts_only_fitting_ones_are_shown(
-    behavior: UserFacts, scopes: Scopes
+    behavior: UserFacts, scopes: Scopes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("memory.scopes.scope_memory.time", lambda: NOW)
     await store_entries(
         scopes,
         MINE,
         fact("Is allergic to hazelnuts."),
+        replace(fact("Sees the dentist."), from_day="2025-11-20"),
         *(fact(f"Owns a book about {n} {n * n}.") for n in range(40)),
     )
     text = await shown(behavior, "Which cake without hazelnuts?")
     assert "hazelnuts" in text
     assert "book" not in text
+    assert "dentist" in await shown(behavior, "What do I have on 20 November?")
+    assert "dentist" in await shown(behavior, "what did I do yesterday")
     assert TOKENS.count(await shown(behavior, "Which books do I own?")) <= 450
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 from math import inf
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
@@ -20,7 +21,7 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Revision
 from memory.scopes.entries import Fact
-from memory.scopes.fields import Digest, LearningPause
+from memory.scopes.fields import Digest, LearningPause, PersonsZone
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import RECIPE
 from memory.scopes.writes import ForgetRecord, Remember, to_json
@@ -94,11 +95,14 @@ async def test_personal_memory_is_stored_for_the_person_in_private_and_for_the_g
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning([Notes(every=1, is_personal=True)], model)
+    await memory.scopes.set_field(ANNS, PersonsZone("Asia/Tokyo"))
     for conversation, text in ((HERE, "private"), (GROUP, "group")):
         model.parts = {"notes": {"text": text}}
         await talk_and_learn(memory, "one", conversation=conversation)
     books = [await memory.scopes.read(scope) for scope in (HERE, ANNS, GROUP)]
     assert [[fact.text for fact in book.facts] for book in books] == [[], ["private"], ["group"]]
+    of_day, of_group = (orjson.loads(text.splitlines()[-1])["on"] for _, text in model.asked)
+    assert of_day > of_group  # the person's day counts
 
 
 class Joining(Notes):
@@ -485,10 +489,10 @@ def test_a_forwarded_line_names_its_author_and_its_day() -> None:
     )
     comment = replace(said(1, "Look"), unseen="photo")
     messages = (comment, forwarded, answered(3, "Nice"))
-    _, text = request_of({Notes(): batch(*messages)}, (), TOKENS)
+    _, text = request_of({Notes(): batch(*messages)}, (), TOKENS, ZoneInfo("Asia/Tokyo"))
     first, second, _ = map(orjson.loads, text.splitlines()[-3:])
     assert (first["said"], first["attached_but_not_seen"]) == ("Look", "photo")
     assert not {"untrusted", "forwarded_from"} & first.keys()
     author, day = second["forwarded_from"], second["forwarded_on"]
-    assert (author, day) == ('Ben"} {"n" 9', "2025-11-20 04:40")
+    assert (author, day) == ('Ben"} {"n" 9', "2025-11-20 13:40")
     assert second["untrusted"]
