@@ -25,13 +25,7 @@ from starlette.routing import Route
 from bot.http_client import has_too_many_values, read_json, read_within
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, TelegramClient
 from bot.telegram.chat import Chat
-from bot.telegram.connection import (
-    Backoff,
-    Pause,
-    Poller,
-    TelegramHealth,
-    make_way_for_polling,
-)
+from bot.telegram.connection import Backoff, Pause, Poller, TelegramHealth, make_way_for_polling
 from bot.telegram.errors import DECLINED, BadToken, NotAccepted, TelegramError, WebhookTaken
 from bot.telegram.intake import Accept
 from config.settings import Settings

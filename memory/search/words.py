@@ -88,7 +88,6 @@ _ARABIC_FORMS = str.maketrans(
 _TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # the letters that the Arabic stemmer expects
 _HARAKAT = re.compile("[\u064b-\u065f\u0670]")
 ALWAYS_UKRAINIAN = frozenset("іїєґ")
-_stemmer = functools.cache(lambda algorithm: Stemmer(algorithm, 0))  # without its own cache
 
 _PIECE = re.compile(r"(?s).{1,128}(?!\S)|.{1,128}")
 """A piece of a text, at the end of a word unless the word is longer than any real one.
