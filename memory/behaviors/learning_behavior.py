@@ -4,8 +4,10 @@ It says when it is due, what it reads and what its answer means. Asking the mode
 was learned is the job of `memory.learning`.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from pydantic import BaseModel
@@ -55,6 +57,9 @@ class Batch:
             UNTRUSTED_STEP in digest for digest in digests
         )
 
+
+PROMPTS = tomllib.loads(files("memory.behaviors").joinpath("prompts.toml").read_text("utf-8"))
+"""What models are told and asked for, by the names of behaviors."""
 
 MAX_STATE_BYTES = 4_096  # bytes of the state of one behavior
 
