@@ -73,8 +73,9 @@ class ImmediateActions:
                 await self.press(update)
             case StoppedDraft():
                 here = Scope.of_chat(update.chat_id, update.topic_id)
-                stop = partial(self.mailbox.stop, here, update.update_id, update.chat_id)
-                outcome = await stop(update.draft_id)
+                outcome = await self.mailbox.stop(
+                    here, update.update_id, update.chat_id, update.draft_id
+                )
                 log.info("stop", conversation=here.tag, outcome=outcome)
             case IncomingMessage(kind="command", is_immediate=True):  # only `/stop` comes here
                 here = Scope.of_chat(update.chat_id, update.topic_id)

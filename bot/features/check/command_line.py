@@ -85,7 +85,8 @@ def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
     ours = (probe for module in modules("probes") for probe in module.PROBES)
 
     def are_probes(named: Any) -> bool:
-        return isinstance(named, tuple) and {type(each) for each in named} <= {Probe, StoreProbe}
+        kinds = Probe | StoreProbe
+        return isinstance(named, tuple) and all(isinstance(each, kinds) for each in named)
 
     named = found_beside(theirs, "PROBES", are_probes, "tuple of `Probe` or `StoreProbe`")
     return [*ours, *(probe for probes in named for probe in probes)]

@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import accumulate, groupby, zip_longest
 from math import inf
 
@@ -215,9 +214,13 @@ class MemoryEntries:
                     )
 
     def _former(self, language: str, facts: ScopeMemory, fact: Fact) -> list[str]:
-        said, day = partial(self.sentences.text, language, "memory.former"), self.sentences.day
         return [
-            said(text=shortened(text, _LINE_UNITS), date=day(language, until))
+            self.sentences.text(
+                language,
+                "memory.former",
+                text=shortened(text, _LINE_UNITS),
+                date=self.sentences.day(language, until),
+            )
             for text, until in former_wordings(facts, fact)[-_MAX_FORMER:]
         ]
 
