@@ -24,6 +24,7 @@ _DAY_S = 24 * _HOUR_S
 _BETWEEN_S = 7 * _DAY_S
 _ABSENCE_S = 14 * _DAY_S
 _FROM_MESSAGE = 3  # the voice hint comes with this message of a person, or with a later one
+_MAX_EARLIER = 1_000  # messages that a question is compared with
 _MIN_WORDS = 3  # two questions with fewer words may be the same by chance: "and you?"
 _MAX_CHARS = 300  # longer messages take too long to compare, and hardly anybody writes one twice
 
@@ -108,7 +109,7 @@ def _asks_again(message: Message, earlier: Sequence[Message]) -> bool:
         and len(each.text) <= _MAX_CHARS
         and is_question(each.text)
         and set(words_of(each.text)) == words
-        for each in earlier
+        for each in earlier[-_MAX_EARLIER:]
     )
 
 
