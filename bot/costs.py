@@ -221,12 +221,13 @@ class Budget:
         """The quota of a person, as it is set now."""
         return Quota(self.settings.user_turns_per_minute, self.settings.user_tokens_per_day)
 
-    async def allows(self) -> bool:
+    async def allows(self, *, as_turn: bool = False) -> bool:
         """Return whether models may be asked for whoever is billed here; raise `StoreError`.
 
-        Nothing is counted, and operators are exempt.
+        Nothing is counted, and operators are exempt. Turns a minute limit what is asked `as_turn`.
         """
         person, _ = payer.get()
         if person in self.settings.admin_user_ids:
             return True
-        return not (await self.is_used_up() or await self.quotas.is_used_up(person, self.quota))
+        quota = self.quota if as_turn else replace(self.quota, turns=0)
+        return not (await self.is_used_up() or await self.quotas.is_used_up(person, quota))

@@ -35,7 +35,8 @@ _LEASE_MS = 15_000
 _BUSY_AGAIN_S = 10  # another process learns from the conversation
 _HARDLY_LATER_S = 2  # a due time that is so much too late stays
 _REFUSED_AGAIN_S = 5  # something was erased meanwhile
-_LOOK_AGAIN_S = 60  # after something was written, or if no model may be asked
+_LOOK_AGAIN_S = 60  # after something was written
+_DAY_S = 86_400
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
 
@@ -73,7 +74,7 @@ class ConversationLearner:
         """Let behaviors learn if there is a model; before this, only vectors are learned.
 
         A conversation that waits after failures of a model waits no longer for one of another name.
-        All wait while `may_ask` says that no model may be asked for whoever pays.
+        While its payer must ask no model (`may_ask`), one waits for its next turn or the next day.
         """
         self._model, self._model_name, self._may_ask = model, model_name, may_ask
         self._behaviors = tuple(each for each in behaviors if isinstance(each, LearningBehavior))
@@ -182,8 +183,9 @@ class ConversationLearner:
         embedding = _pause_of(progress, "vectors", fingerprint)
         asking = _pause_of(progress, "batches", self._model_name)
         if self._may_ask and not await self._may_ask():
-            until = max(began + _LOOK_AGAIN_S, embedding.again_at, asking.again_at)
-            embedding, asking = (replace(each, again_at=until) for each in (embedding, asking))
+            next_day = (began // _DAY_S + 1) * _DAY_S  # in UTC, as quotas count days
+            embedding = replace(embedding, again_at=max(next_day, embedding.again_at))
+            asking = replace(asking, again_at=max(next_day, asking.again_at))
         vectors = self.vectors if embedding.again_at <= began else None
         model = self._model if asking.again_at <= began else None
         try:

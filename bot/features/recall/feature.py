@@ -50,7 +50,7 @@ class RecallCommand:
     """Searches one conversation as a turn does; the only model is that of the embeddings."""
 
     def __init__(
-        self, memory: Memory, allows: Callable[[], Awaitable[bool]], sentences: Sentences
+        self, memory: Memory, allows: Callable[..., Awaitable[bool]], sentences: Sentences
     ) -> None:
         self._histories = memory.histories
         self._mailbox = memory.mailbox
@@ -74,7 +74,7 @@ class RecallCommand:
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
         histories = self._histories
-        if not await self._allows():
+        if not await self._allows(as_turn=True):
             histories = replace(histories, question_vectors=QuestionVectors(None))
         history = await ChatHistory.read(histories, conversation)
         # A question that was answered from memory only repeats what is looked for.

@@ -26,11 +26,12 @@ def feature(services: Services) -> Feature:
 
     async def zone_of(asked: IncomingMessage, place: str) -> str:
         """Ask the model for the zone of a place, at most five times an hour for one person."""
-        who, turn, few = f"{asked.sender.id}:zone", str(asked.update_id), Quota(5, 0, 3_600_000)
-        is_allowed = await services.budget.allows()
-        if is_allowed and await quotas.admit(who, turn, few) is Verdict.ADMITTED:
-            return await ask_for_zone(services.models.internal, place)
-        return ""
+        if not await services.budget.allows(as_turn=True):
+            return ""
+        who, limit = f"{asked.sender.id}:zone", Quota(turns=5, window_ms=3_600_000)
+        if await quotas.admit(who, str(asked.update_id), limit) is not Verdict.ADMITTED:
+            return ""
+        return await ask_for_zone(services.models.internal, place)
 
     async def exported(conversation: Scope, facts: ScopeMemory) -> Mapping[str, object]:
         found = [

@@ -76,6 +76,22 @@ async def test_the_model_is_asked_when_a_behavior_is_due_and_nothing_is_learned_
     assert notes.batches == [[1, 2, 3, 4], [5, 6, 7, 8]]
 
 
+async def test_a_conversation_whose_payer_may_ask_nothing_waits_for_the_next_day(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    is_allowed = False
+
+    async def may_ask() -> bool:
+        return is_allowed
+
+    memory.enable_learning([Notes(every=1)], model, may_ask=may_ask)
+    assert (await talk_and_learn(memory, "one")).messages == 0
+    due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
+    assert (model.asked, round(due) % 86_400) == ([], 0)
+    is_allowed = True
+    assert (await memory.learn(HERE)).calls == 1
+
+
 async def test_entries_and_state_are_written_together_with_the_watermark(
     memory: Memory, model: ScriptedModel
 ) -> None:

@@ -63,7 +63,7 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(memory
     assert (await found(" "))[0][0].startswith("Write what to look for")
 
 
-async def allowed() -> bool:
+async def allowed(*, as_turn: bool) -> bool:  # noqa: ARG001
     return True
 
 
