@@ -172,9 +172,11 @@ class ModelWatch:
         is_certain = condition.failures >= _CERTAIN_FAILURES or not is_one_message
         # It fails for all if no call was answered for a while, and not because of one message.
         fails_for_all = fails_in_s(condition) == 0 and is_certain
-        # Answers are tried with each message. Another model rests, and may work again meanwhile.
-        fails_after_rest = condition.failed_at >= condition.failing_since + _FOR_ALL_AFTER_S
-        fails_for_all = fails_for_all and (part == "answers" or fails_after_rest)
+        # Each message asks the model that answers. Others rest for a while after a failure, so they
+        # count as failing only if they fail again after that.
+        is_tried = part == "answers" or account_fault(error)
+        failed_again = condition.failed_at >= condition.failing_since + _FOR_ALL_AFTER_S
+        fails_for_all = fails_for_all and bool(is_tried or failed_again)
         if fails_for_all and newest < condition.failing_since:
             reason = " ".join(filter(None, (str(error.status or ""), error.code)))
             fault = account_fault(error) if part == "answers" else ""

@@ -156,6 +156,15 @@ async def test_a_fault_of_the_account_is_reported_at_once_with_what_to_do(
     assert advice in scene.texts[0]
 
 
+async def test_a_fault_of_the_account_is_reported_at_once_for_the_model_that_learns(
+    scene: Scene,
+) -> None:
+    for condition in scene.conditions:
+        condition.part = "learning"
+        condition.failed(ModelUnavailable("no", 429, "insufficient_quota"))
+    assert await scene.later(4) == 1
+
+
 async def test_without_models_nothing_is_checked(scene: Scene) -> None:
     scene.watches[0]._conditions = ()
     assert await scene.watches[0].check() is None
