@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from bot import probe
 from bot.features.check.advice import untrusted
-from bot.probe import Row, Rows, StoreProbe
+from bot.probe import Row, Rows, StoreProbe, Verdict
 from bot.runtime.maintenance import MAX_CLOCK_S
 from bot.runtime.process import open_store
 from config.settings import Settings
@@ -30,9 +30,11 @@ async def check_store(address: str | EmbeddedError, settings: Settings) -> Rows:
     """Yield rows about the server at `address`, or why the embedded one did not start."""
     if isinstance(address, EmbeddedError):
         # A platform may check a release where the disk of the bot is missing.
-        is_sure = not (isinstance(address, EmbeddedBusy) or settings.platform)
-        advice = "stop the bot that runs there, use another DATA_DIR, or set REDIS_URL"
-        yield Row("Redis", "fail" if is_sure else "warn", str(address).partition("\n")[0], advice)
+        is_busy = isinstance(address, EmbeddedBusy)
+        verdict: Verdict = "warn" if is_busy or settings.platform else "fail"
+        advice = "stop the bot that runs there" if is_busy else "mend this, or use another DATA_DIR"
+        seen = str(address).partition("\n")[0]
+        yield Row("Redis", verdict, seen, f"{advice}, or set REDIS_URL")
         return
     try:
         async with open_store(address, settings, MAX_CONNECTIONS) as client:
@@ -80,8 +82,8 @@ def memory(figures: _Figures, plan_mb: int = 0) -> Row:
     """Judge how much memory is left; the plan counts if the server reports no limit."""
     what = "Redis memory"
     used, limit = _integer(figures, "used_memory"), _integer(figures, "maxmemory")
-    if plan_mb and not limit:
-        limit = plan_mb * 2**20
+    is_told = limit == 0 and plan_mb > 0  # the server itself goes on beyond it
+    limit = plan_mb * 2**20 if is_told else limit
     if used is None or limit is None:
         return Row(what, "unknown", "not reported", "look at your provider's page")
     if limit == 0:
@@ -89,7 +91,7 @@ def memory(figures: _Figures, plan_mb: int = 0) -> Row:
     seen = f"{_mb(used)} of {_mb(limit)} used, {used / limit:.0%}"
     advice = "choose a larger plan, or lower MEMORY_TTL_DAYS"
     if used >= limit:
-        return Row(what, "fail", f"{seen}: it is full", advice)
+        return Row(what, "warn" if is_told else "fail", f"{seen}: it is full", advice)
     if used >= _NEARLY_FULL * limit:
         return Row(what, "warn", seen, advice)
     return Row(what, "ok", seen)
