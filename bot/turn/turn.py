@@ -147,13 +147,14 @@ class TurnRunner:
         if request and history:
             messages, closing = self._to_commit(request, outbox, delivery)
             if request.uses_memory and request.last.is_task and delivery.refused:
-                await self._note_task(request.last.update_id, delivery.refused, history)
+                await self._end_task(request.last.update_id, delivery.refused, history)
         cursor = self.histories.cursor(opened.lease.conversation)
         commit = partial(self.turns.commit, opened, messages, cursor, closing=closing)
         try:
             committed = await self.deliverer.guard(delivery.in_doubt, commit)
-        except StoreFull:  # it refuses the entry for a work item, but not that all was sent
-            if delivery.sent:
+        except StoreFull:
+            # It refuses the index entry of a work item. It still takes the mark that all was sent.
+            if outbox.parts and delivery.outcome != "undeliverable":
                 await mark(len(outbox.parts), delivery.sent)
             raise
         if request and history:
@@ -197,22 +198,17 @@ class TurnRunner:
         )
         return [*request.messages, reply], closing
 
-    async def _note_task(
-        self, turn_id: int, refused: RefusalReason | None, history: ChatHistory
-    ) -> None:
+    async def _end_task(self, turn_id: int, refused: RefusalReason, history: ChatHistory) -> None:
         """End a task whose answer nobody can see; one that repeats ends after a month of refusals.
 
         Unless the chat is gone, its text is due now: the loop of due work finds a place for it.
-        None: the chat is not closed any more, which is noted because the history may expire.
         """
         now, conversation = self.work.now(), history.conversation
         id_, _ = due_task(turn_id, now)
         task = await self.work.find(conversation, id_)
         if not (task and task.is_task):
             return
-        if refused is None and task.closed_since:
-            await self.work.confirm(conversation, replace(task, closed_since=0), task.due)
-        elif refused == "chat_gone":
+        if refused == "chat_gone":
             await self.work.cancel(conversation, id_)
         elif refused == "closed" and task.is_open:
             answers = (each.sent_at for each in history.messages if each.role == "assistant")
@@ -221,6 +217,14 @@ class TurnRunner:
         elif refused in ("topic_gone", "closed"):
             text = replace(task, is_task=False, rule="", due=now, closed_since=0)
             await self.work.confirm(conversation, text, task.due)
+
+    async def _note_open(self, request: Request, conversation: Scope) -> None:
+        """Note that the chat of a task is not closed any more; the history may expire."""
+        if request.last.is_task:
+            id_, _ = due_task(request.last.update_id, self.work.now())
+            task = await self.work.find(conversation, id_)
+            if task and task.is_task and task.closed_since:
+                await self.work.confirm(conversation, replace(task, closed_since=0), task.due)
 
     async def _after(
         self, request: Request, history: ChatHistory, outbox: Outbox, committed: Committed
@@ -242,11 +246,11 @@ class TurnRunner:
                 if not messages:
                     await self.behaviors.on_resume(call_context)
                 await self.behaviors.on_conversation_checkpoint(call_context)
-            for answer in [each for each in messages if each.role == "assistant"]:
-                await self.behaviors.on_new_message(call_context, answer)
-                with suppress(StoreError):  # else the next turn would wait for our lease
-                    if request.last.is_task:
-                        await self._note_task(request.last.update_id, None, history)
+            for message in messages:
+                if message.role == "assistant":
+                    await self.behaviors.on_new_message(call_context, message)
+                    with suppress(StoreError):  # else the next turn would wait for our lease
+                        await self._note_open(request, history.conversation)
             await self.behaviors.on_suspend(call_context)
 
 

@@ -14,11 +14,10 @@ if token ~= request.token then return redis.call('HEXISTS', CONFIRM, request.tok
 if ARGV[2] then
   local _, off_until = off_record()
   if off_until and off_until > now_ms() then return -1 end
-end
-redis.call('HDEL', WORK, request.id) -- deletes before it writes, so that Redis carries it out even when it is full
-if ARGV[2] then
   redis.call('ZADD', MAILBOX, 'NX', (read_entry(ARGV[2])), ARGV[2])
   redis.call('EXPIRE', MAILBOX, request.ttl_s)
+else
+  redis.call('HDEL', WORK, request.id) -- deletes before it writes: a full Redis takes it, because the message was sent
 end
 if ARGV[2] and request.due == '0' then
   local begun, kept_ms = string.match(request.begun, '^(%d+)|(%d+)$')

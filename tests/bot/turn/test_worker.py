@@ -16,7 +16,7 @@ from bot.features.pictures.feature import LATE_PHOTO_MARK, PHOTO_MARK, PictureSt
 from bot.features.reminders.due import message_of
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.errors import Blocked, FloodWait, Refused, TelegramError
+from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Refused, TelegramError
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer, Parked
@@ -775,8 +775,9 @@ async def test_the_text_of_a_task_is_due_if_nobody_can_see_its_answer_any_more(
     assert await texts(memory) == ["text 1", "yes", *kept]
 
 
+@pytest.mark.parametrize("errors", [(), (OutcomeUnknown("timeout"),)])
 async def test_a_reply_whose_reminder_has_no_room_in_redis_is_sent_once_and_closed_later(
-    rig: Rig,
+    rig: Rig, errors: Sequence[OutcomeUnknown]
 ) -> None:
     """The commit would find room, because it frees memory, but not the entry of the index."""
     memory, item = rig.memory, reminder(due=time.time() - 1)
@@ -784,7 +785,10 @@ async def test_a_reply_whose_reminder_has_no_room_in_redis_is_sent_once_and_clos
     class Filling(QuietChat):
         async def send(self, *sent: Any) -> int:
             await memory.client.call("CONFIG SET", "maxmemory", 1)
-            return await super().send(*sent)
+            message_id = await super().send(*sent)
+            for error in errors:
+                raise error
+            return message_id
 
     async def set_it(request: Request, history: ChatHistory) -> Outbox:
         return replace(await say_yes(request, history), work=WorkChanges([item]).encode())

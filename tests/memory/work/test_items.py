@@ -11,6 +11,7 @@ import pytest
 from bot.telegram.updates import ButtonPress, Sender
 from memory.erasure.jobs import Job
 from memory.memory import Memory
+from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.entries import Fact
@@ -157,6 +158,18 @@ async def test_what_repeats_waits_for_its_next_time_and_counts_sends_again(memor
     [waiting] = await memory.work.list_open(HERE)
     assert (waiting.due, waiting.sends, waiting.id) == (NEW_YEAR, 0, taken.item.id)
     assert (await memory.work.find_due(8), len(await index(memory))) == ([], 1)
+
+
+async def test_a_full_redis_refuses_all_of_a_task_that_begins(memory: Memory) -> None:
+    """Otherwise its entry would wait in the mailbox, and nobody would be woken up."""
+    one = await store(memory, replace(reminder(due=time.time() - 1), is_task=True))
+    taken = await take_due(memory)
+    entry = Entry(one.turn_id, ANN, is_alone=True, body=b"{}")
+    async with full_redis(memory.client):
+        with pytest.raises(StoreFull):
+            await memory.work.close(taken, 0, entry.to_member())
+    assert await memory.client.call("EXISTS", memory.keys.scope(HERE).mailbox) == 0
+    assert [each.is_open for each in await memory.work.list_open(HERE)] == [True]
 
 
 async def test_a_postponed_reminder_keeps_its_due_time_and_its_count(memory: Memory) -> None:
