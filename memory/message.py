@@ -108,7 +108,7 @@ _LOW_DETAIL_TOKENS = 512
 class Picture:
     """A picture for the model, in the turn of its message only. Nothing of it is stored."""
 
-    message_id: int
+    message_id: int  # whose text will say what it shows; 0 if that is stored already
     content: bytes = field(repr=False)
     mime_type: str
     width: int  # in pixels

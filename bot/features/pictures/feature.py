@@ -102,15 +102,15 @@ class PictureStep:
         found = dict(await read_media(request, photos, seen, self.sentences, "pictures"))
         if not found:
             return None
-        pictures = tuple(replace(each, message_id=id_) for id_, each in found.items())
         if request.last.replaced:  # the history has its words already
-            return replace(request, pictures=pictures)
+            return replace(request, pictures=tuple(found.values()))
         answered = {each.album for each in history.messages if each.album}
         request.run.seen = tuple(
             (photo.message_id, LATE_PHOTO_MARK if photo.album in answered else PHOTO_MARK)
             for photo in photos
             if photo.message_id in found
         )
+        pictures = tuple(replace(each, message_id=id_) for id_, each in found.items())
         return replace(with_words(request, request.run.seen, self.tokens), pictures=pictures)
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
@@ -177,9 +177,8 @@ class DescribingAgent:
 
     def run(self, context: AgentContext) -> Awaitable[FinishAction]:
         """Return the answer and fill `PictureDescriptions`; raise what the agent raises."""
-        photos = (each for each in context.user_messages if each.photo)
-        known = any(not each.text.endswith((PHOTO_MARK, LATE_PHOTO_MARK)) for each in photos)
-        return self._describing(context) if context.pictures and not known else self._run(context)
+        is_new = any(each.message_id for each in context.pictures)
+        return self._describing(context) if is_new else self._run(context)
 
     async def _describing(self, context: AgentContext) -> FinishAction:
         """Return the answer to a message with pictures.
