@@ -7,7 +7,8 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 
 QUADRATIC = 64.0
 """How many times longer 16 times the length may take; linear: 16, quadratic: 256 times."""
@@ -51,16 +52,29 @@ async def stretch(work: Coroutine[object, object, object]) -> tuple[int, int]:
         count += event in ("call", "c_call")
 
     task = asyncio.create_task(work)
-    sys.setprofile(note)
-    try:
-        while not task.done():
-            before = count
-            await asyncio.sleep(0)
-            most = max(most, count - before)
-    finally:
-        sys.setprofile(None)
+    with _without_garbage_collector():
+        sys.setprofile(note)
+        try:
+            while not task.done():
+                before = count
+                await asyncio.sleep(0)
+                most = max(most, count - before)
+        finally:
+            sys.setprofile(None)
     await task
     return most, count
+
+
+@contextmanager
+def _without_garbage_collector() -> Iterator[None]:
+    """Keep it from running: it comes at times of its own, and may call functions of other tests."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def ratio(larger: Work, smaller: Work, expected: float, rounds: int = _MIN_ROUNDS) -> float:
@@ -81,12 +95,7 @@ def ratio(larger: Work, smaller: Work, expected: float, rounds: int = _MIN_ROUND
 
 def seconds(work: Work) -> float:
     """Return the CPU time of the work, without collections of garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    began = time.process_time()
-    try:
+    with _without_garbage_collector():
+        began = time.process_time()
         work()
         return time.process_time() - began
-    finally:
-        if was_enabled:
-            gc.enable()

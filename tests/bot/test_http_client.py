@@ -48,6 +48,21 @@ async def test_a_connection_that_breaks_at_any_moment_is_an_httpx2_error() -> No
                     await client.get(f"http://127.0.0.1:{server.getsockname()[1]}/")
 
 
+async def test_a_body_that_ends_like_a_head_is_sent() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        sent.append((head[:4], await reader.readexactly(4)))
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    sent: list[tuple[bytes, bytes]] = []
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        address = server.sockets[0].getsockname()
+        async with HttpClient(trust_env=False, timeout=20) as client:
+            await client.post(f"http://127.0.0.1:{address[1]}/", content=b"\r\n\r\n")
+    assert sent == [(b"POST", b"\r\n\r\n")]
+
+
 @asynccontextmanager
 async def model_call(url: str) -> AsyncIterator[Call]:
     async with open_client(url, None, timeout_s=60) as client:

@@ -29,7 +29,7 @@ ANNAS_MESSAGE = said("Good morning", ANNA)
     [
         ("hello", "hello"),
         ("@Ricordo_bot hello", "hello"),
-        ("@ricordo_BOT, hello", "hello"),
+        ("@ricordo_BOT , hello", "hello"),
         ("tell @Ricordo_bot hello", "tell @Ricordo_bot hello"),
         ("@Ricordo_bot", "@Ricordo_bot"),
         ("@other_bot hello", "@other_bot hello"),
