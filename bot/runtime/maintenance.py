@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -194,8 +194,12 @@ class Maintenance:
 
         finished = await self.memory.jobs.run_job(wake_up.tag, before_erasure)
         if finished is not None:
-            counts = {"conversations": finished.conversations, **asdict(finished.receipt)}
-            log.info("job finished", kind=finished.job.kind, **counts)
+            log.info(
+                "job finished",
+                kind=finished.job.kind,
+                conversations=finished.conversations,
+                messages=finished.receipt.messages,
+            )
             try:
                 await self.report(finished)
             except TelegramError as error:

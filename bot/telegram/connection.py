@@ -89,8 +89,8 @@ class Backoff:
             is_ours = isinstance(error, TelegramError | DeliveryError)
             text = getattr(error, "description", str(error)) if is_ours else ""
             look_at = _LOOK_AT.get(kind, "WEBHOOK_URL" if self._step == "set_webhook" else "")
-            about = {"step": self._step, "error": kind, "description": text, "look_at": look_at}
-            log.warning("telegram call failed", **about)
+            failed = log.bind(step=self._step, error=kind)
+            failed.warning("telegram call failed", description=text, look_at=look_at)
             self._logged = kind
         longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))
         if isinstance(error, UpdateRefused):  # other people must not wait
@@ -272,12 +272,14 @@ class Poller:
         if not failures:
             self._accepted_ahead.clear()
             return
-        ahead, refusal = [each for each in ids[end:] if each not in failures], failures[ids[end]]
+        refusal = failures[ids[end]]
+        ahead = [each for each in ids[end:] if each not in failures]
         self._accepted_ahead.update(ahead)
         if is_full and isinstance(refusal, UpdateRefused):
             # Intake drops a refused update when it stores another one a minute later. A full poll
             # brings no new one, so a message is handed on again, but no press: it would act twice.
-            self._accepted_ahead.discard(next((each for each in ahead if each in messages), 0))
+            again = next((each for each in ahead if each in messages), 0)
+            self._accepted_ahead.discard(again)
         raise refusal
 
     def _is_stuck(self, failures: Collection[BaseException]) -> bool:

@@ -85,7 +85,8 @@ def with_edits(question: Sequence[Message], edit: IncomingMessage) -> list[Messa
     """Return the messages of a question with the new words of an edit.
 
     A photo without words, which has only what it shows, gets its caption as a message of its own.
-    A caption that was removed goes, unless no message would be left. The caption of a sound stays.
+    A caption that was removed goes, unless no message would be left. The caption of a sound stays:
+    only "heard wrong" edits a sound, and that changes what was heard.
     """
     about = [message for message in question if edit.message_id in message.message_ids]
     is_heard = any(not (each.photo or each.is_first_party) for each in about)

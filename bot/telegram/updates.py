@@ -146,9 +146,14 @@ class IncomingMessage:
         if self.kind in MEDIA:
             return (self,)
         stored = self.replaced.question if self.replaced else ()
-        shown = [m for m in stored if m.photo and not m.text.endswith(REFUSED_MARK)]
-        files = {m.message_ids[0]: SentFile(m.photo, "", "", 0) for m in shown}
-        return tuple(replace(self, kind="photo", message_id=i, file=f) for i, f in files.items())
+        photos = {  # each once: its caption may be a second message with the same id
+            each.message_ids[0]: SentFile(each.photo, "", "", 0)
+            for each in stored
+            if each.photo and not each.text.endswith(REFUSED_MARK)
+        }
+        return tuple(
+            replace(self, kind="photo", message_id=id_, file=file) for id_, file in photos.items()
+        )
 
     @property
     def is_anonymous_admin(self) -> bool:

@@ -37,7 +37,7 @@ _MAX_SENT = 64  # of a longer field only a digest is sent with a write, to see i
 _events: partial[defaultdict[str, asyncio.Event]] = partial(defaultdict, asyncio.Event)
 _FIRST_CONTENT = 2  # a script's first argument is a JSON object; contents follow it
 
-Reading = tuple[Scope, tuple[str, str]]  # of a scope under its epoch and erasure version
+ReadVersion = tuple[Scope, tuple[str, str]]  # a scope, and its version when it was read
 Change = Write | Revision | None
 Decide = Callable[[ScopeMemory], Change | Awaitable[Change]]
 """Returns what to change in a scope as it was read, None for nothing; it may be called again."""
@@ -57,7 +57,7 @@ class Scopes:
     conversation_bytes: int = sys.maxsize
     zone: tzinfo = UTC
     reading_long: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    # The cached scopes, the least recently used first. Reading this does not count as use.
+    # The cached scopes, the least recently used first. ReadVersion this does not count as use.
     held: OrderedDict[Scope, ScopeMemory] = field(default_factory=OrderedDict, init=False)
     # One event for each kind of note (`Store.note`), set when such a note arrives.
     noted: defaultdict[str, asyncio.Event] = field(default_factory=_events, init=False)
@@ -248,13 +248,13 @@ class Scopes:
                 continue
             return Receipt()
 
-    async def set_field(self, scope: Scope, field: Field, said: Reading | None = None) -> None:
-        """Set one field; raise `StoreError`, or `LeaseLost` if anything was erased since `said`."""
+    async def set_field(self, scope: Scope, field: Field, since: ReadVersion | None = None) -> None:
+        """Set one field; raise `StoreError`, or `LeaseLost` if anything was erased `since`."""
 
         async def decide(here: ScopeMemory) -> Write | None:
-            meta = await self.store.read_meta(said[0], "epoch", "erasure") if said else ()
-            if said and version_of(meta) != said[1]:
-                raise LeaseLost(said[0].tag)
+            meta = await self.store.read_meta(since[0], "epoch", "erasure") if since else ()
+            if since and version_of(meta) != since[1]:
+                raise LeaseLost(since[0].tag)
             is_set = here.fields.get(field.name, "") == field.stored
             return None if is_set else Write(fields=[field])
 

@@ -113,7 +113,7 @@ class BackupWriter:
     def __init__(self, path: Path, header: BackupHeader, passphrase: str = "") -> None:
         if path.exists() and not path.is_file():  # the file would replace a device
             raise BackupRefused(f"{path} is not a file: name one, or a new one")
-        self._path = path = path.resolve()  # a link stays one, also /dev/stdout
+        self._path = path = Path(os.path.realpath(path))  # a link stays one, also /dev/stdout
         self._partial = path.with_name(path.name + ".partial")
         key = b""
         if passphrase:

@@ -16,7 +16,7 @@ import structlog
 from pydantic import BaseModel, Field
 
 from memory.scopes.fields import PersonsZone
-from memory.scopes.scopes import Reading, Scopes
+from memory.scopes.scopes import ReadVersion, Scopes
 from memory.store.keys import Scope
 from memory.text.internal_model import (
     AnswerShape,
@@ -149,9 +149,11 @@ async def read_zone(scopes: Scopes, person: int) -> str:
     return (await scopes.read(Scope.of_person(person))).zone
 
 
-async def store_zone(scopes: Scopes, person: int, zone: str, said: Reading | None = None) -> None:
+async def store_zone(
+    scopes: Scopes, person: int, zone: str, since: ReadVersion | None = None
+) -> None:
     """Store a zone that `find_zone` returned; raise as `set_field` does."""
-    await scopes.set_field(Scope.of_person(person), PersonsZone(zone), said)
+    await scopes.set_field(Scope.of_person(person), PersonsZone(zone), since)
 
 
 @cache

@@ -194,9 +194,12 @@ class OtherTopics(AIContextBehavior):
         """
         others = await (self._private(here) if here.is_private else self._shared(here))
         store, cursor = self._scopes.store, self._scopes.cursor
-        requests = [{"cursor": cursor(each).request, "max": _PAGE} for each in others]
-        read, keys = store.scripts["read_scope"].command, map(store.keys.scope, others)
-        answers = await store.client.pipeline([*map(read, keys, requests)])
+        read, keys = store.scripts["read_scope"], store.keys
+        reading = [
+            read.command(keys.scope(each), {"cursor": cursor(each).request, "max": _PAGE})
+            for each in others
+        ]
+        answers = await store.client.pipeline(reading)
         topics = []
         for scope, answer in zip(others, answers, strict=True):
             topic = self._scopes.join(scope, Delta.of(answer), _PAGE)

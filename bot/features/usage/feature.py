@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
 from time import time
 
@@ -112,7 +111,10 @@ class UsageCommand:
             title=self._text(language, title),
             total=together(sums).total,
             answers=answers.total,
-            **asdict(answers),
+            fresh=answers.fresh,
+            cached=answers.cached,
+            output=answers.output,
+            reasoning=answers.reasoning,
             internal=_of_kind(sums, "internal").total,
             embedding=_of_kind(sums, "embedding").total,
         )
