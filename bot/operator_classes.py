@@ -231,7 +231,8 @@ def found_at(setting: str, path: str) -> Any:
         return getattr(import_module(module), name)
     except Exception as error:  # a module of the operator may raise anything
         why = f"{path} cannot be imported ({type(error).__name__}{_place(error)})"
-        advice = f"check PYTHONPATH; `python -c 'from {module} import {name}'` shows the error"
+        shown_by = f"`python -c 'from {module} import {name}'` shows the error"
+        advice = f"check the name, and PYTHONPATH; {shown_by}"
         raise UnusableClass(f"{setting}: {why}; {advice}") from error
 
 

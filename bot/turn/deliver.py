@@ -187,9 +187,9 @@ class Deliverer:
         """Run a step that marks a part or commits; if it is refused, delete the message `in_doubt`.
 
         While the store is away or full the step is repeated, for 23 s and the time of its calls, so
-        that no other run sends the part again; then it raises its `StoreError`. After `Superseded`
-        nothing is deleted, because the part may count as sent. A try is shielded, because losing
-        the lease also cancels the turn; after that there is no other try.
+        that no other run sends the part again. Then the last `StoreError` is raised.
+        After `Superseded` nothing is deleted, because the part may count as sent. A try is
+        shielded, because losing the lease also cancels the turn; after that no other try is made.
         """
 
         async def stepping() -> T:

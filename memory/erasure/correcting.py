@@ -301,7 +301,7 @@ class _LostWords:
         # For each conversation, the sequence up to which nothing needs to be looked at.
         self.read_until: dict[Scope, int] = {}
         self.found: dict[Scope, list[Hidden]] = {}  # what is not written yet
-        self.seqs: tuple[int, ...] = ()  # messages here, where it is deleted, behind `chain[0]`
+        self.seqs: tuple[int, ...] = ()  # messages of `here` that `chain[0]` rests on
 
     async def hiding(self, store: Store, here: ScopeMemory) -> Revision:
         """Return what hides here the messages of `chain[0]`, and answers that repeat the facts."""

@@ -170,7 +170,7 @@ class WorkItems:
         if answer:
             await self._look_again(conversation, id_, int(answer[0]) / 1000)
         elif (score := await self._store.client.call("ZSCORE", self._index, member)) is not None:
-            # The second look has a time that no commit stores: half a millisecond later.
+            # Commits store whole milliseconds, so ".5" marks what was seen without its item.
             again = {} if score % 1 else {"next": f"{_ms(self.now() + _GONE_AGAIN_S)}.5"}
             request = {"member": member, "score": repr(score), **again}
             await self._store.scripts["take_due"]([self._index], request)

@@ -172,7 +172,7 @@ def _check_token(settings: BackupSettings) -> None:
 
 
 def _passphrase(settings: BackupSettings, question: str, again: str = "") -> str:
-    """Return the passphrase; ask for it only at a terminal. "" is for no encryption (`again`)."""
+    """Return the passphrase; ask for it only at a terminal. A new one, asked `again`, may be ""."""
     if settings.backup_passphrase is not None:
         return settings.backup_passphrase.get_secret_value()
     passphrase = getpass.getpass(question) if sys.stdin.isatty() else ""
