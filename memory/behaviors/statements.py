@@ -146,10 +146,11 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         alike = [*same_facts(text, current.values()), current.get(statement.repeats or 0)]
         repeated = next((each for each in alike if _of_same_person(batch, message, each)), None)
         replaced = _of_same_person(batch, message, current.get(statement.replaces or 0))
-        if repeated is not None and replaced in (None, repeated):
+        if repeated is not None:
             entries += _again(repeated, text, source, message.sent_at)
             is_settled = repeated.is_pinned or repeated.was_unpinned or repeated.id < 0
-            entries += [Pinned(repeated.id)] * (statement.lasts == "wish" and not is_settled)
+            if statement.lasts == "wish" and not is_settled:
+                entries.append(Pinned(repeated.id))
         elif replaced is None:
             entries.append(_new(statement, text, source, message))
         elif replaced.said_at <= message.sent_at:  # an older statement replaces nothing
@@ -193,10 +194,11 @@ def stems(text: str) -> set[str]:
 
 def _new(statement: Statement, text: str, source: Source, message: Message) -> Fact:
     """Return a new fact; a lasting wish is pinned, so the model always sees it."""
+    changes, is_pinned = statement.lasts == "changes", statement.lasts == "wish"
     return Fact(
         *(0, text, (source,), message.sent_at),
-        changes=statement.lasts == "changes",
-        is_pinned=statement.lasts == "wish",
+        changes=changes,
+        is_pinned=is_pinned,
         kind=statement.kind,
         from_day=statement.from_day,
         to_day=statement.to_day if statement.from_day < statement.to_day else "",
@@ -244,7 +246,8 @@ class LearningMode(StoredField):
 
 def mode_in(facts: ScopeMemory) -> Mode:
     """Return how facts of this scope are learned."""
-    return (facts.get(LearningMode) or LearningMode("auto")).mode
+    found = facts.get(LearningMode)
+    return found.mode if found else "auto"
 
 
 def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float) -> list[Remember]:
