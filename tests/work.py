@@ -67,7 +67,7 @@ async def stretch(work: Coroutine[object, object, object]) -> tuple[int, int]:
 
 @contextmanager
 def _without_garbage_collector() -> Iterator[None]:
-    """Keep it from running: it comes at times of its own, and may call functions of other tests."""
+    """Stop the collector, which runs at any time and may call functions of other tests."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -35,8 +35,8 @@ _LEASE_MS = 15_000
 _BUSY_AGAIN_S = 10  # another process learns from the conversation
 _HARDLY_LATER_S = 2  # a due time that is so much too late stays
 _REFUSED_AGAIN_S = 5  # something was erased meanwhile
-_LOOK_AGAIN_S = 60  # after something was written
 _DAY_S = 86_400
+_LOOK_AGAIN_S = 60  # after something was written
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
 
@@ -74,7 +74,7 @@ class ConversationLearner:
         """Let behaviors learn if there is a model; before this, only vectors are learned.
 
         A conversation that waits after failures of a model waits no longer for one of another name.
-        While its payer must ask no model (`may_ask`), one waits for its next turn or the next day.
+        One whose payer may not ask a model (`may_ask`) waits for its next turn or the next day.
         """
         self._model, self._model_name, self._may_ask = model, model_name, may_ask
         self._behaviors = tuple(each for each in behaviors if isinstance(each, LearningBehavior))

@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 
 from memory.scopes.sources import Erased, Source, Trust, Wording, never_erased, register
 from memory.search.message_search import IndexRecord
-from memory.text.message_lines import days_of
 
 
 class ScopeEntry:
@@ -95,11 +94,6 @@ class Fact(Record):
     def is_current(self) -> bool:
         """Whether it still holds."""
         return not self.ended_at
-
-    def indexed(self, zone: tzinfo) -> IndexRecord:
-        """Return what is indexed of it; its day is that which it tells about, if that is known."""
-        told, record = days_of(self.from_day), Record.indexed(self, zone)
-        return record._replace(said_on=told[0]) if told else record
 
     def in_place_of(self, other: "Fact") -> Self:
         """Return this fact as it replaces another; what was pinned or unpinned stays so."""

@@ -5,10 +5,12 @@ It lists and searches records. `Scopes` reads and writes the store.
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from time import time
 from typing import TYPE_CHECKING, Generic, TypeVar
+from zoneinfo import ZoneInfo
 
 from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
 from memory.scopes.fields import (
@@ -106,7 +108,10 @@ class ScopeMemory(EmbeddedStream):
     @property
     def zone(self) -> str:
         """The IANA name of a person's time zone; "" if it is not known, and in groups."""
-        return self.fields.get(PersonsZone.PREFIX, "")
+        name = self.fields.get(PersonsZone.PREFIX, "")
+        with suppress(LookupError, ValueError, OSError):  # a backup may have any name
+            return ZoneInfo(name).key
+        return ""
 
     @property
     def source_epoch(self) -> int:

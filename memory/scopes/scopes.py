@@ -57,7 +57,7 @@ class Scopes:
     conversation_bytes: int = sys.maxsize
     zone: tzinfo = UTC
     reading_long: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    # The cached scopes, the least recently used first. ReadVersion this does not count as use.
+    # The cached scopes, the least recently used first. Reading this does not count as use.
     held: OrderedDict[Scope, ScopeMemory] = field(default_factory=OrderedDict, init=False)
     # One event for each kind of note (`Store.note`), set when such a note arrives.
     noted: defaultdict[str, asyncio.Event] = field(default_factory=_events, init=False)

@@ -34,12 +34,15 @@ Period = tuple[int, int]
 QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 _SENTENCE_END = re.compile(r"[.!…]\s+|[。！]")
+_JOINING = (
+    "and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|og|och|men|ve|ama|а|и|но|і|й|але|dan|tapi|و"
+)
+"""Words that may stand before a question ("und wo")."""
 _MAX_ASKING, _MAX_ASKING_CHARS = 20, 400  # words and characters of a question without its mark
 
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _WRITTEN = re.compile(
-    r"(?<![\w.,/-])(?:(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)[./](\d\d?)[./](\d{4}|\d\d)"
-    r"|(\d\d?)\.(\d\d?)\.|(\d\d)[./](\d\d))(?![\w-])"
+    r"(?<![\w.,/-])(?:(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)[./](\d\d?)[./](\d{4})|(\d\d?)\.(\d\d?)\.)(?![\w-])"
 )
 _HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")
 _MAX_NAMED = 60  # days that are read of one question: each is compared with all that was said
@@ -89,8 +92,11 @@ def asks(text: str) -> bool:
 
 @cache
 def _asking() -> dict[str, re.Pattern[str]]:
-    lists = {c: [_any_of(name, codes=[c]) for name in ("asks", "asks_within")] for c in LANGUAGES}
-    return {c: re.compile(rf"^(?:\w{{1,3}} )?(?:{a})|{w}") for c, (a, w) in lists.items()}
+    patterns = {}
+    for code in LANGUAGES:
+        first, within = _any_of("asks", codes=[code]), _any_of("asks_within", codes=[code])
+        patterns[code] = re.compile(rf"^(?:(?:{_JOINING}) )?(?:{first})|{within}")
+    return patterns
 
 
 def as_question(query: str) -> str:
@@ -158,11 +164,14 @@ def named_days(question: str) -> list[NamedDays]:
 
 
 def _in_words(written: re.Match[str]) -> str:
-    """Return a date in digits as it is read in words; "10/12" may be two dates."""
-    day, month, *rest = [int(each) for each in written.groups() if each][:: -1 if written[1] else 1]
-    year = "".join(str(each + 2000 * (each < 100)) for each in rest)
-    read = f" {day} {month}月 {year} "
-    return f"{read}{month} {day}月 {year} " if "/" in written[0] else read
+    """Return a date in digits as it is read in words, unchanged if it is none.
+
+    "10/12/2026" may be two dates.
+    """
+    day, month, *year = [each for each in written.groups() if each][:: -1 if written[1] else 1]
+    read = [(day, month), (month, day)] if "/" in written[0] else [(day, month)]
+    dates = [f" {int(d)} {int(m)}月 " for d, m in read if 0 < int(d) <= 31 and 0 < int(m) <= 12]
+    return "".join(date + "".join(year) + " " for date in dates) or written[0]
 
 
 def _is_year(word: str) -> bool:
@@ -281,19 +290,13 @@ def anchored(question: str) -> tuple[str, Period] | None:
     for words, meanings in _readings(question):
         has_of = any("of" in each for each in meanings)
         for at in range(1, len(words)):
-            unit, kinds = meanings[at - 1].get("units"), meanings[at].keys()
-            count = _number(words, meanings, at - 2)
-            start = at - 1 - bool(count)
-            if kinds & {"before_it", "after_it"}:  # what happened stands before the number
-                is_told = any("from" in each for each in meanings[start - 1 : start])
-                rest = words[:start] if is_told else []
-            else:
-                is_told = not has_of or any("of" in each for each in meanings[at + 1 : at + 2])
-                rest = words[at + 1 + has_of :] if is_told and kinds & {"before", "after"} else []
+            unit, sides = meanings[at - 1].get("units"), meanings[at].keys() & {"before", "after"}
+            is_of = not has_of or any("of" in each for each in meanings[at + 1 : at + 2])
+            rest = " ".join(words[at + 1 + has_of :]) if sides and is_of else ""
             if unit is not None and rest:
-                days = (count or 1) * _DAYS[unit]
-                day, slack = -days if kinds & {"before", "before_it"} else days, _DAYS[unit] // 2
-                return " ".join(rest), (day - slack, day + slack)
+                days = (_number(words, meanings, at - 2) or 1) * _DAYS[unit]
+                day, slack = -days if "before" in sides else days, _DAYS[unit] // 2
+                return rest, (day - slack, day + slack)
     return None
 
 
@@ -313,11 +316,7 @@ def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
             w not in unclear or _is_time(near[at : at + 5], code) for at, w in enumerate(words)
         )
         read = zip(words, are_clear, strict=True)
-        meanings = [table.get(word, {}) if is_clear else {} for word, is_clear in read]
-        endings = tuple(each for each, meant in table.items() if "from" in meant)
-        nouns = (at for at, word in enumerate(words) if word not in FUNCTION_WORDS[code])
-        of_nouns = {at: {"from": 0} for at in nouns if words[at].endswith(endings)}
-        yield words, [of_nouns.get(at, each) for at, each in enumerate(meanings)]
+        yield words, [table[w] if is_clear and w in table else {} for w, is_clear in read]
 
 
 def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:
@@ -337,7 +336,7 @@ def _period(
         earlier = []
     is_last = any("last" in each for each in (*earlier, *later))
     is_ago = any("ago_first" in each for each in earlier) or any("ago_last" in e for e in later)
-    if any("of" in each for each in meanings[at + 2 : at + 3]) or any("from" in e for e in earlier):
+    if any("of" in each for each in meanings[at + 2 : at + 3]):
         return None
     if "days_ago" in word or "weekdays" in word:
         day -= word.get("days_ago", (today.weekday() - word.get("weekdays", 0) - 1) % 7 + 1)

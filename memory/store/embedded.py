@@ -155,7 +155,7 @@ class EmbeddedValkey:
         deadline = time.monotonic() + START_TIMEOUT_S
         while ask(path, b"PING") != b"+PONG\r\n":
             if server.poll() is not None or time.monotonic() > deadline:
-                log_lines = self._log.read_text(errors="replace").splitlines()[-10:]
+                log_lines = self._log.read_text(errors="replace").strip().splitlines()[-10:]
                 why = log_lines[-1] if log_lines else "is the disk of DATA_DIR full?"
                 raise EmbeddedError("\n".join((f"Valkey did not start: {why}", *log_lines)))
             time.sleep(POLL_S)

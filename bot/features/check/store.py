@@ -82,7 +82,7 @@ def memory(figures: _Figures, plan_mb: int = 0) -> Row:
     """Judge how much memory is left; the plan counts if the server reports no limit."""
     what = "Redis memory"
     used, limit = _integer(figures, "used_memory"), _integer(figures, "maxmemory")
-    is_told = limit == 0 and plan_mb > 0  # the server itself goes on beyond it
+    is_told = not limit and plan_mb > 0  # the server itself goes on beyond it
     limit = plan_mb * 2**20 if is_told else limit
     if used is None or limit is None:
         return Row(what, "unknown", "not reported", "look at your provider's page")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 from tests.acceptance.bot_process import BotProcess
@@ -28,6 +29,8 @@ _KILLS = 26  # kills in each of two days
 _FIRST = -1
 """Kills begin with `learned` and go backwards: learning comes soon only as long as no learner has
 died with a lease, and `recalling` comes only when something has been learned."""
+
+_RECALLS = {"window_messages": 2}  # nothing is searched as long as the window shows all
 
 _EARLY = IN_A_TURN.index(USING_A_TOOL)
 _EARLY_FIRST = (*IN_A_TURN[_EARLY:], *IN_A_TURN[:_EARLY])
@@ -131,10 +134,16 @@ FAULTS = (
             patience_s=150,
         )
         for where, stage, at, rounds, sample in (
-            ("", Stage(learns=True), MOMENTS, _KILLS, len(MOMENTS) - _EARLY),
-            (", polling", Stage(intake="polling"), _EARLY_FIRST, _KILLS, _EARLY),
-            (", web and workers", Stage(roles=MANY), MOMENTS, len(MOMENTS), 5),
-            (", pollers and workers", POLLED_MANY, MOMENTS, len(MOMENTS), 0),
+            ("", Stage(learns=True, settings=_RECALLS), MOMENTS, _KILLS, len(MOMENTS) - _EARLY),
+            (", polling", Stage("polling", settings=_RECALLS), _EARLY_FIRST, _KILLS, _EARLY),
+            (", web and workers", Stage(roles=MANY, settings=_RECALLS), MOMENTS, len(MOMENTS), 5),
+            (
+                ", pollers and workers",
+                replace(POLLED_MANY, settings=_RECALLS),
+                MOMENTS,
+                len(MOMENTS),
+                0,
+            ),
         )
     ),
     Fault("kill -9 while starting", _killed_while_starting, rounds=4, sample=4, texts=3),

@@ -272,13 +272,12 @@ async def test_with_many_facts_only_fitting_ones_are_shown(
         scopes,
         MINE,
         fact("Is allergic to hazelnuts."),
-        replace(fact("Sees the dentist."), from_day="2025-11-20"),
+        fact("Sees the dentist.", at=NOW - DAY),
         *(fact(f"Owns a book about {n} {n * n}.") for n in range(40)),
     )
     text = await shown(behavior, "Which cake without hazelnuts?")
     assert "hazelnuts" in text
     assert "book" not in text
-    assert "dentist" in await shown(behavior, "What do I have on 20 November?")
     assert "dentist" in await shown(behavior, "what did I do yesterday")
     assert TOKENS.count(await shown(behavior, "Which books do I own?")) <= 450
 

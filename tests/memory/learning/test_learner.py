@@ -87,7 +87,8 @@ async def test_a_conversation_whose_payer_may_ask_nothing_waits_for_the_next_day
     memory.enable_learning([Notes(every=1)], model, may_ask=may_ask)
     assert (await talk_and_learn(memory, "one")).messages == 0
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
-    assert (model.asked, round(due) % 86_400) == ([], 0)
+    assert model.asked == []
+    assert round(due) % 86_400 < 3_600
     is_allowed = True
     assert (await memory.learn(HERE)).calls == 1
 
