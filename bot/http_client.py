@@ -111,7 +111,7 @@ async def _begin_body(response: httpx2.Response) -> None:
 
 
 class _Connection:
-    """Reads what comes before each body in small pieces, and refuses what is too long."""
+    """Sends a head with its body; reads what comes before a body in small pieces, and bounds it."""
 
     def __init__(self, stream: Any) -> None:
         # If we referred to the stream, both would stay until the garbage collector runs.

@@ -231,8 +231,7 @@ def found_at(setting: str, path: str) -> Any:
         return getattr(import_module(module), name)
     except Exception as error:  # a module of the operator may raise anything
         why = f"{path} cannot be imported ({type(error).__name__}{_place(error)})"
-        shown_by = f"`python -c 'from {module} import {name}'` shows the error"
-        advice = f"check the name, and PYTHONPATH; {shown_by}"
+        advice = f"check name and PYTHONPATH; `python -c 'from {module} import {name}'` says why"
         raise UnusableClass(f"{setting}: {why}; {advice}") from error
 
 

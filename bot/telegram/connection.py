@@ -234,7 +234,7 @@ class Poller:
 
         A button press may have to wait until a turn has stored its message. The next update does
         not wait for it, but the next poll does. The offset stays at the first refused update. Those
-        accepted behind it come again with the next poll, and are skipped then. Raise the first
+        accepted ahead of it come again with the next poll, and are skipped then. Raise the first
         failure.
         """
         handed: _Handed = {}
@@ -256,38 +256,38 @@ class Poller:
             await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
         finally:
             await end_tasks(filter(None, handed.values()))
-        self._note(handed, {each["update_id"] for each in updates if "message" in each})
+        self._settle(handed, {each["update_id"] for each in updates if "message" in each})
 
-    def _note(self, handed: _Handed, messages: Container[object]) -> None:
-        """Move the offset to the first update that failed, and raise its failure."""
+    def _settle(self, handed: _Handed, messages: Container[object]) -> None:
+        """Move the offset past what is done or dropped; raise the first failure that is left."""
         failures = {id_: why for id_, each in handed.items() if each and (why := each.exception())}
         is_full = len(handed) == _MAX_UPDATES
-        if self._is_stuck(failures.values() if is_full else ()):
+        if self._count_stuck(failures.values() if is_full else ()):
             log.error("updates dropped", updates=[*failures], reason="refused in full polls")
             failures.clear()
         ids = list(handed)
         end = ids.index(next(iter(failures))) if failures else len(ids)
         if end > 0:
-            self._offset, self._stuck = ids[end - 1] + 1, 0  # the next poll may bring others
+            self._offset, self._stuck = ids[end - 1] + 1, 0  # the next poll brings new ones
         if not failures:
             self._accepted_ahead.clear()
             return
-        refusal = failures[ids[end]]
+        refusal = next(iter(failures.values()))
         ahead = [each for each in ids[end:] if each not in failures]
         self._accepted_ahead.update(ahead)
         if is_full and isinstance(refusal, UpdateRefused):
-            # Intake drops a refused update when it stores another one a minute later. A full poll
-            # brings no new one, so a message is handed on again, but no press: it would act twice.
-            again = next((each for each in ahead if each in messages), 0)
-            self._accepted_ahead.discard(again)
+            # Intake drops a refused update when it stores a different one a minute later. A full
+            # poll brings no new one, so one message is repeated, and no press: it would act twice.
+            repeated = next((each for each in ahead if each in messages), 0)
+            self._accepted_ahead.discard(repeated)
         raise refusal
 
-    def _is_stuck(self, failures: Collection[BaseException]) -> bool:
-        """Say whether single updates were refused in many full polls, one after the other."""
+    def _count_stuck(self, failures: Collection[BaseException]) -> bool:
+        """Count the full polls in a row that refused only single updates; tell if too many did."""
         causes = [each.__cause__ for each in failures if isinstance(each, UpdateRefused)]
-        # Several calls may fail in one chat. What Redis or our code refuses may concern everybody.
-        rest = [each for each in causes if not isinstance(each, TelegramError)]
-        is_common = len(rest) > 1 or any(isinstance(each, StoreError) for each in rest)
-        are_alone = 0 < len(causes) == len(failures) and not is_common
-        self._stuck = self._stuck + 1 if are_alone else 0
+        # Errors of Telegram may all come from one chat; those of Redis or our code may hit others.
+        others = [each for each in causes if not isinstance(each, TelegramError)]
+        is_common = len(others) > 1 or any(isinstance(each, StoreError) for each in others)
+        are_single = bool(causes) and len(causes) == len(failures) and not is_common
+        self._stuck = self._stuck + 1 if are_single else 0
         return self._stuck > _MAX_STUCK

@@ -233,14 +233,15 @@ def read_origin(origin: telegram.MessageOrigin | None) -> tuple[str, int]:
         case None:
             return "", 0
         case telegram.MessageOriginUser(sender_user=user):
-            name = user.full_name or user.username
-        case (
-            telegram.MessageOriginChat(sender_chat=chat) | telegram.MessageOriginChannel(chat=chat)
-        ):
+            name, by = user.full_name or user.username, None
+        case telegram.MessageOriginHiddenUser(sender_user_name=name):
+            by = None
+        case telegram.MessageOriginChat(sender_chat=chat, author_signature=by):
+            name = chat.title or chat.username
+        case telegram.MessageOriginChannel(chat=chat, author_signature=by):
             name = chat.title or chat.username
         case _:
-            name = getattr(origin, "sender_user_name", None)
-    by = getattr(origin, "author_signature", None)
+            name = by = None
     signed = f"{name} ({by})" if name and by else name or by or ""
     return clean_name(signed) or _NAMELESS, int(origin.date.timestamp())
 

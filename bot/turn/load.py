@@ -78,8 +78,9 @@ class ContextLoader:
 
         targets = (each.reply for each in request.updates if each.reply and not each.reply.is_ours)
         first_lines = (each.text.partition("\n")[0] for each in targets)
-        is_request = asks(message.text) or without_small_talk(words_of(message.text))
-        files = [each for each in first_lines if is_request and each.startswith(FILE_MARK)]
+        files = [each for each in first_lines if each.startswith(FILE_MARK)]
+        if files and not (asks(message.text) or without_small_talk(words_of(message.text))):
+            files = []  # "thanks"
         query = "\n".join((*files, message.text if is_new else _query(message, history)))
         writes: list[ToolWrite] = []
         conversation, speaker, now = history.conversation, last.sender.speaker, time.time()

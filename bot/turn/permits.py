@@ -125,8 +125,7 @@ def _needed(opened: OpenTurn, *, is_only_sent: bool) -> list[_Permit]:
         return [("turns", person)]
     if is_only_sent:
         return [("short", person)]
-    # An entry that is answered alone can be a command or a file. The stored texts of a question
-    # that is answered again begin with "[photo]" where it has one.
+    # Commands and files are alone. A question that is answered again has "[photo]" in its texts.
     sent = [
         from_bytes(each.body)
         for each in opened.entries

@@ -21,6 +21,7 @@ from memory.learning.batch_learner import BatchLearner, earliest
 from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, pause_after, progress_of
 from memory.learning.tool_writes import ToolWriter
 from memory.learning.vectors import VectorLearner
+from memory.limits.usage import next_day
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite
 from memory.scopes.history import Histories
@@ -35,7 +36,6 @@ _LEASE_MS = 15_000
 _BUSY_AGAIN_S = 10  # another process learns from the conversation
 _HARDLY_LATER_S = 2  # a due time that is so much too late stays
 _REFUSED_AGAIN_S = 5  # something was erased meanwhile
-_DAY_S = 86_400
 _LOOK_AGAIN_S = 60  # after something was written
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
@@ -183,9 +183,8 @@ class ConversationLearner:
         embedding = _pause_of(progress, "vectors", fingerprint)
         asking = _pause_of(progress, "batches", self._model_name)
         if self._may_ask and not await self._may_ask():
-            next_day = (began // _DAY_S + 1) * _DAY_S  # in UTC, as quotas count days
-            embedding = replace(embedding, again_at=max(next_day, embedding.again_at))
-            asking = replace(asking, again_at=max(next_day, asking.again_at))
+            embedding = replace(embedding, again_at=max(next_day(), embedding.again_at))
+            asking = replace(asking, again_at=max(next_day(), asking.again_at))
         vectors = self.vectors if embedding.again_at <= began else None
         model = self._model if asking.again_at <= began else None
         try:

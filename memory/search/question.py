@@ -34,14 +34,13 @@ Period = tuple[int, int]
 QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 _SENTENCE_END = re.compile(r"[.!…]\s+|[。！]")
-_JOINING = (
+_BEFORE_QUESTION = (  # words that may stand before a question ("und wo")
     "and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|og|och|men|ve|ama|а|и|но|і|й|але|dan|tapi|و"
 )
-"""Words that may stand before a question ("und wo")."""
-_MAX_ASKING, _MAX_ASKING_CHARS = 20, 400  # words and characters of a question without its mark
+_MAX_QUESTION_WORDS, _MAX_READ_CHARS = 20, 400  # of a question without its mark
 
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
-_WRITTEN = re.compile(
+_DIGIT_DATE = re.compile(
     r"(?<![\w.,/-])(?:(\d{4})-(\d\d?)-(\d\d?)|(\d\d?)[./](\d\d?)[./](\d{4})|(\d\d?)\.(\d\d?)\.)(?![\w-])"
 )
 _HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")
@@ -75,32 +74,33 @@ def is_question(text: str) -> bool:
 def asks(text: str) -> bool:
     """Return whether a text is a question, with or without its mark, which many leave out.
 
-    Without it, its last line or last sentence begins like a question, or has the word in its middle
-    that makes it one ("adın ne"). A long text without a mark tells something.
+    Without it, its last line or last sentence begins like a question, or has a question word later
+    ("adın ne"). A longer one tells something, and so does a text with "!" at its end.
     """
     if is_question(text) or text.rstrip().endswith(("!", "！")):
         return is_question(text)
-    line = text.strip().rpartition("\n")[2][-_MAX_ASKING_CHARS:]
+    line = text.strip().rpartition("\n")[2][-_MAX_READ_CHARS:]
     for said in dict.fromkeys((line, _SENTENCE_END.split(line)[-1])):
         words = words_of(said)
-        asked = _GREETINGS.sub("", " ".join(words[: _MAX_ASKING + 1]))
-        codes = [*filter(None, languages_of(words, {}).values())] or LANGUAGES
-        if len(words) <= _MAX_ASKING and any(_asking()[code].search(asked) for code in codes):
-            return True
+        if len(words) <= _MAX_QUESTION_WORDS:
+            asked = _GREETINGS.sub("", " ".join(words))
+            codes = [*filter(None, languages_of(words, {}).values())] or LANGUAGES
+            if any(_question_patterns()[code].search(asked) for code in codes):
+                return True
     return False
 
 
 @cache
-def _asking() -> dict[str, re.Pattern[str]]:
+def _question_patterns() -> dict[str, re.Pattern[str]]:
     patterns = {}
     for code in LANGUAGES:
         first, within = _any_of("asks", codes=[code]), _any_of("asks_within", codes=[code])
-        patterns[code] = re.compile(rf"^(?:(?:{_JOINING}) )?(?:{first})|{within}")
+        patterns[code] = re.compile(rf"^(?:(?:{_BEFORE_QUESTION}) )?(?:{first})|{within}")
     return patterns
 
 
 def as_question(query: str) -> str:
-    """Return a query as a question, since it asks without a question mark, too."""
+    """Return a query with a question mark at its end, because a query always asks."""
     return query if is_question(query) else f"{query}?"
 
 
@@ -149,7 +149,7 @@ class NamedDays:
 
 def named_days(question: str) -> list[NamedDays]:
     """Return the days, months or years that a question names, up to `_MAX_NAMED`."""
-    words = asked_words_of(_WRITTEN.sub(_in_words, question, _MAX_NAMED))
+    words = asked_words_of(_DIGIT_DATE.sub(_in_words, question, _MAX_NAMED))
     years = {at: int(word) for at, word in enumerate(words) if _is_year(word)}
     days = {at: int(found[1]) for at, word in enumerate(words) if (found := _DAY.fullmatch(word))}
     months = _months(words)
@@ -164,11 +164,12 @@ def named_days(question: str) -> list[NamedDays]:
 
 
 def _in_words(written: re.Match[str]) -> str:
-    """Return a date in digits as it is read in words, unchanged if it is none.
+    """Return a date in digits with its month as a word, or the text itself if it is no date.
 
-    "10/12/2026" may be two dates.
+    "10/12/2026" may be 10 December or 12 October: both are returned.
     """
-    day, month, *year = [each for each in written.groups() if each][:: -1 if written[1] else 1]
+    parts = [each for each in written.groups() if each]
+    day, month, *year = reversed(parts) if written[1] else parts  # an ISO date begins with the year
     read = [(day, month), (month, day)] if "/" in written[0] else [(day, month)]
     dates = [f" {int(d)} {int(m)}月 " for d, m in read if 0 < int(d) <= 31 and 0 < int(m) <= 12]
     return "".join(date + "".join(year) + " " for date in dates) or written[0]

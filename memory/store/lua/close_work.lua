@@ -17,7 +17,7 @@ if ARGV[2] then
   redis.call('ZADD', MAILBOX, 'NX', (read_entry(ARGV[2])), ARGV[2])
   redis.call('EXPIRE', MAILBOX, request.ttl_s)
 else
-  redis.call('HDEL', WORK, request.id) -- deletes before it writes: a full Redis takes it, because the message was sent
+  redis.call('HDEL', WORK, request.id) -- a script that deletes first is carried out when Redis is full: the message was sent
 end
 if ARGV[2] and request.due == '0' then
   local begun, kept_ms = string.match(request.begun, '^(%d+)|(%d+)$')
