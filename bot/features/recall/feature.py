@@ -24,7 +24,7 @@ from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, Asked, relevant_excerpt
 from memory.search.message_search import SearchResult
-from memory.search.question import as_question, is_question
+from memory.search.question import as_question, asks
 from memory.search.words import content_forms, words_of
 from memory.store.keys import Scope
 
@@ -77,12 +77,12 @@ class RecallCommand:
         if not await self._allows(as_turn=True):
             histories = replace(histories, question_vectors=QuestionVectors(None))
         history = await ChatHistory.read(histories, conversation)
-        # A question that was answered from memory only repeats what is looked for.
-        messages = history.messages
-        asking = (each for each in messages if each.role == "user" and is_question(each.text))
-        questions = {each.exchange for each in asking}
-        repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
         found = await history.search(as_question(query), 2 * _MAX_FOUND)
+        # A question that was answered from memory only repeats what is looked for.
+        exchanges = {each.hit.exchange for each in found}
+        messages = [each for each in history.messages if each.exchange in exchanges]
+        questions = {each.exchange for each in messages if each.role == "user" and asks(each.text)}
+        repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
         best: dict[int, Message] = {}  # of each exchange
         for each in _about(query, [each for each in found if each.hit.exchange not in repeated]):
             best.setdefault(each.exchange, each)

@@ -98,7 +98,7 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
 async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old_questions(
     memory: Memory,
 ) -> None:
-    question = Message(*(0, 0, "user", "Which boat is called Aurora?", AT, 7), message_ids=(11,))
+    question = Message(*(0, 0, "user", "which boat is called Aurora", AT, 7), message_ids=(11,))
     answer = Message(*(0, 0, "assistant", "Your boat Aurora.", AT), message_ids=(12,), used="m1")
     for number, said in enumerate(
         (
