@@ -48,7 +48,7 @@ _CATALOGUE = Catalogue()
 _ASSISTANT = "You (assistant)"
 _ENDED = re.compile(r"\[until [^\]]*\]\Z")
 _ASKS = re.compile(r"\A[^.!。！]*[?？؟]\s*")
-_CLAUSE = re.compile(r"[^.,;:!。！،]++[.\s]*+")
+_CLAUSE = re.compile(r"[^.,;:!。！،]++[.。\s]*+")
 _WORDS = re.compile(r"[\w']+")
 _LETTERS_OF_SLIPS, _MAX_SLIPS = range(5, 30), 8
 """Letters of a word that may have a slip, and how many words of a question are tried."""

@@ -31,7 +31,7 @@ from memory.search.words import (
 Period = tuple[int, int]
 """The first and the last day of a period, as ordinals (see `date.toordinal`)."""
 
-QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
+QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞", "すか", "したか", "せんか")  # か ends polite Japanese
 
 _SENTENCE_END = re.compile(r"[.!…]\s+|[。！]")
 _BEFORE_QUESTION = (  # words that may stand before a question ("und wo")
@@ -68,7 +68,7 @@ _SUMS = re.compile(_any_of("sums"))
 
 def is_question(text: str) -> bool:
     """Return whether a text ends with a question mark."""
-    return text.rstrip().endswith(QUESTION_MARKS)
+    return text.rstrip().rstrip("。").endswith(QUESTION_MARKS)
 
 
 def asks(text: str) -> bool:

@@ -188,7 +188,7 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
             "From 12 March 2025, 8 months ago: “I am allergic to peanuts.\nMy dog is Rex.”",
         ),
         ("where is the cellar key", "From note.txt: “The cellar key is in the pot.”"),
-        ("私の妹はどこに住んでいますか？", "From yesterday, 14:06: “私の妹は京都に住んでいます。”"),
+        ("私の妹はどこに住んでいますか", "From yesterday, 14:06: “私の妹は京都に住んでいます。”"),
     ],
 )
 async def test_a_question_is_answered_with_a_persons_whole_message(asked: str, said: str) -> None:
