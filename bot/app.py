@@ -201,7 +201,6 @@ class App:
             intake, self._intake = self._intake, None
             await end_tasks(taking_in)
             await end_tasks(tasks)
-            await buttons.stop()
             intake_ends = [intake.stop()] if intake else []
             await asyncio.gather(worker.stop(_TURNS_GRACE_S), *intake_ends)
             await learner.stop(_LEARNING_GRACE_S)

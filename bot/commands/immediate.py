@@ -5,8 +5,8 @@ If a button erases something that a turn works on, the turn protocol refuses the
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,6 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part, Parts
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.connection import Pause
 from bot.telegram.errors import ChatMigrated, FloodWait, TelegramError
 from bot.telegram.updates import (
     ButtonPress,
@@ -32,10 +31,7 @@ from memory.erasure.questions import NotConfirmed
 from memory.limits.quotas import Verdict
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
-from memory.store.errors import StoreError
 from memory.store.keys import Scope
-from memory.store.store import Store
-from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -45,14 +41,6 @@ answered in its turn. Raises `StoreError` or `TelegramError`."""
 
 _NOT_YOURS = "not_yours"
 _SEEN, _SEEN_S = "👀", 1.0
-
-_MAX_WAITING = 200
-_MAX_WAIT_S, _LOOK_EVERY_S = 300.0, 30.0
-
-Edit = Callable[[int, int, Part], Awaitable[None]]
-"""Replaces a message of ours by chat and message id; raises `TelegramError`."""
-
-_MessageKey = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,64 +95,6 @@ def stop_command(sentences: Sentences) -> BotCommand:
     return BotCommand("stop", answer, takes=ANYTHING)
 
 
-class LateEdits:
-    """Edits at once, or once more when a ban on the chat is over, unless its content was erased.
-
-    The edits that wait are in memory only, the newest for each message, and not many. A lost edit
-    does no harm, because pressing the button again shows it.
-    """
-
-    def __init__(self, edit: Edit, store: Store, pause: Pause = asyncio.sleep) -> None:
-        self._edit = edit
-        self._store = store
-        self._pause = pause
-        self._waiting: dict[_MessageKey, asyncio.Task[None]] = {}
-
-    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Replace a message of ours, now or after the ban; drop an older edit that still waits.
-
-        Raise `StoreError` or `TelegramError`, `FloodWait` only for a long ban or if many wait.
-        """
-        key = (chat_id, message_id)
-        self._drop(key)
-        call, erased = self._store.client.call, self._store.keys.erased
-        before = await call("XREVRANGE", erased, "+", "-", "COUNT", 1)
-        since = b"(" + before[0][0] if before else b"-"
-        try:
-            await self._edit(chat_id, message_id, part)
-        except FloodWait as ban:
-            if len(self._waiting) >= _MAX_WAITING or ban.retry_after_s > _MAX_WAIT_S:
-                raise
-            self._drop(key)
-            task = asyncio.create_task(self._edit_later(key, part, ban.retry_after_s, since))
-            task.add_done_callback(partial(self._forget, key))
-            self._waiting[key] = task
-
-    async def stop(self) -> None:
-        """Drop the edits that wait."""
-        await end_tasks(self._waiting.values())
-
-    def _drop(self, key: _MessageKey) -> None:
-        if key in self._waiting:
-            self._waiting.pop(key).cancel()
-
-    def _forget(self, key: _MessageKey, task: asyncio.Task[None]) -> None:
-        if self._waiting.get(key) is task:
-            del self._waiting[key]
-
-    async def _edit_later(self, key: _MessageKey, part: Part, wait_s: float, since: bytes) -> None:
-        try:
-            while wait_s > 0:  # in steps, because what was erased is noted for a minute only
-                await self._pause(min(wait_s, _LOOK_EVERY_S))
-                wait_s -= _LOOK_EVERY_S
-                noted = await self._store.client.call("XRANGE", self._store.keys.erased, since, "+")
-                if any(b"%d" % key[0] in fields[b"c"].split(b":") for _, fields in noted):
-                    return
-            await self._edit(*key, part)
-        except (StoreError, TelegramError) as error:
-            log.warning("late edit dropped", reason=type(error).__name__)
-
-
 def message_of(act: ButtonPress | ThumbsDown) -> IncomingMessage:
     """Return a command without name and text; the caller sets what its turn needs."""
     return IncomingMessage(
@@ -211,7 +141,6 @@ class Buttons:
         self._quotas = memory.quotas
         self._chat = chat
         self._sentences = sentences
-        self._late_edits = LateEdits(chat.edit, memory.store)
 
     async def press(self, pressed: ButtonPress) -> None:
         """Act on a button; raise `StoreError` or `TelegramError` so that Telegram asks again."""
@@ -238,19 +167,21 @@ class Buttons:
                 shown = said
             else:  # the message stays: a process of a newer release may know the button
                 on_top = said[0].text
-        await self._quietly(self._chat.answer_button(pressed.callback_id, on_top))
         for part in shown[:1]:
-            await self._quietly(self._show(pressed, part))
+            with _quiet():
+                on_top = await self._show(pressed, part)
+        with _quiet():
+            await self._chat.answer_button(pressed.callback_id, on_top)
 
-    async def _show(self, pressed: ButtonPress, part: Part) -> None:
+    async def _show(self, pressed: ButtonPress, part: Part) -> str:
+        """Replace the message; return what is shown on top if the chat is banned now."""
         try:
-            await self._late_edits.edit(pressed.chat_id, pressed.message_id, part)
+            await self._chat.edit(pressed.chat_id, pressed.message_id, part)
         except ChatMigrated as moved:
             await self._chat.send(Destination(moved.new_chat_id), part)
-
-    async def stop(self) -> None:
-        """Give up what is still to be shown; pressing again shows it."""
-        await self._late_edits.stop()
+        except FloodWait:  # a repeated press changes nothing more, and shows it
+            return self._sentences.text(pressed.sender.language, "clear.not_yet")
+        return ""
 
     async def _check_share(self, pressed: ButtonPress) -> None:
         """Raise `ShownOnTop` if a press may not use up a message that a group has left."""
@@ -292,8 +223,11 @@ class Buttons:
             raise NotConfirmed("unknown")
         return await self._act(pressed, here, verb, f"{nonce}:{detail}" if detail else nonce)
 
-    async def _quietly(self, call: Awaitable[None]) -> None:
-        try:
-            await call
-        except TelegramError as error:
-            log.warning("button not answered", reason=type(error).__name__)
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Log an error of Telegram, because what was pressed has been done."""
+    try:
+        yield
+    except TelegramError as error:
+        log.warning("button not answered", reason=type(error).__name__)
