@@ -179,9 +179,8 @@ class Importing:
         found = await self._selected(sent, file, fetched)
         is_list = found.source == LIST
         if found.passages:
-            day = self.sentences.day(language, sent.sent_at)
             key = "import.list_title" if is_list else "import.title"
-            title = unescape(self.sentences.text(language, key, source=found.source, date=day))
+            title = unescape(self.sentences.text(language, key, source=found.source))
             taken = {each.title for each in documents(here).values()}
             numbered = (f"{title} ({number})" for number in count(2))
             free = next(each for each in chain([title], numbered) if each not in taken)

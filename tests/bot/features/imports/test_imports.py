@@ -128,7 +128,7 @@ async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer
     await importer.bring(chatgpt(LISBON, BREAD, SAILING))
     found = await importer.found("What is the name of my boat?")
     assert re.search(
-        r"^\[ChatGPT, imported \d+ \w+ \d{4}, 2024-03-14, Sailing\] What is my boat called\?$",
+        r"^\[ChatGPT, imported, 2024-03-14, Sailing\] What is my boat called\?$",
         found,
         re.MULTILINE,
     )
@@ -246,8 +246,8 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
     other = await importer.send(b"- Salt\n- Bread\n", "shopping.txt")
     [as_document] = await importer.press(other, button=1)
     assert "I've read shopping.txt" in (await importer.take(as_document))[0].text
-    titles = [each.title.partition(",")[0] for each in await importer.library.listed(HERE)]
-    assert sorted(titles) == ["Your list", "shopping.txt"]
+    titles = [each.title for each in await importer.library.listed(HERE)]
+    assert sorted(titles) == ["Your list, imported", "shopping.txt"]
 
 
 async def test_lines_without_bullets_are_a_list_only_behind_the_command(importer: Importer) -> None:
