@@ -127,8 +127,8 @@ class MemoryEntries:
         rest = [each for each in entries if each.code not in shown_codes]
         stats = await count_conversation(self._memory.store, conversation)
         learner = learner_in(facts.scope, UserFacts.name, here)
-        waits = "facts" in self.services.settings.learn
-        waits = waits and any(m.seq > facts.watermark(learner) for m in history.messages[-1:])
+        learns = "facts" in self.services.settings.learn
+        waits = learns and any(m.seq > facts.watermark(learner) for m in history.messages[-1:])
         mode = mode_in(facts)
         switches = (switch for each in self._features for switch in each.switches)
         settings = [switch.shown(conversation, facts) for switch in switches]
@@ -144,7 +144,7 @@ class MemoryEntries:
                 *filter(None, (line(language, here, facts) for line in lines)),
                 " ".join((*shown_settings, self._counts(language, stats, waits=waits))),
             ],
-            switches=_switches(mode, stats) if conversation.is_private else {},
+            switches=_switches(mode, stats, learns=learns) if conversation.is_private else {},
             on_first=len(portrait),
         )
 
@@ -292,9 +292,9 @@ def _by_group(entries: Sequence[ListEntry]) -> list[ListEntry]:
     return sorted(entries, key=lambda each: _GROUPS.index(each.group))
 
 
-def _switches(mode: str, stats: ConversationStats) -> dict[str, str]:
-    if stats.is_off:
-        return {"on": "buttons.memory_on"}
+def _switches(mode: str, stats: ConversationStats, *, learns: bool) -> dict[str, str]:
+    if stats.is_off or not learns:  # without facts there is no way to learn them, and no ✍
+        return {"on": "buttons.memory_on"} if stats.is_off else {"off": "buttons.memory_off"}
     others = (each for each in ("auto", "ask", "explicit") if each != mode)
     found = {each: f"buttons.memory_{each}" for each in ("off", *others)}
     marks = "show" if stats.is_quiet else "hide"

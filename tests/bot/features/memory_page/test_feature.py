@@ -137,14 +137,14 @@ async def test_a_button_of_a_fact_that_has_ended_pins_nothing(
 
 
 @pytest.mark.parametrize("learn", ["facts", "off"])
-async def test_an_empty_list_says_so_and_that_the_newest_may_be_missing_if_facts_are_learned(
+async def test_if_facts_are_learned_the_newest_may_be_missing_and_there_are_ways_to_learn_them(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, learn: str
 ) -> None:
     monkeypatch.setattr("bot.features.memory_page.entries._FRESH_S", inf)
     await talk(memory, "Hello", conversation=HERE)
     services = services_of(memory, Settings(learn=learn))
     found = await MemoryEntries(services).content("en", HERE)
-    assert ("in a few seconds" in found.footer[-1]) == (learn == "facts")
+    assert {"in a few seconds" in found.footer[-1], "ask" in found.switches} == {learn == "facts"}
     assert found.above == [services.sentences.text("en", "memory.empty")]
 
 
