@@ -33,9 +33,9 @@ Period = tuple[int, int]
 
 QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞", "すか", "したか", "せんか")  # か ends polite Japanese
 
-_SENTENCE_END = re.compile(r"[.!…]\s+|[。！]")
-_BEFORE_QUESTION = (  # words that may stand before a question ("und wo")
-    "and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|og|och|men|ve|ama|а|и|но|і|й|але|dan|tapi|و"
+_SENTENCE_END = re.compile(r"(?<![DM]r)[.!…]\s+|[。！]")
+_BEFORE_SENTENCE = re.compile(  # a label ("Where: Graz"), a clause of time ("Когда я был мал, …")
+    r"(?i)^\W*(?:\w+:\s|(?:cuando|quando|wanneer|när|når|когда|коли|kiedy)\s[^,]*,)"
 )
 _MAX_QUESTION_WORDS, _MAX_READ_CHARS = 20, 400  # of a question without its mark
 
@@ -51,12 +51,12 @@ _HAN_TIMES = LANGUAGES["zh"].words("times")
 
 
 def _any_of(*lists: str, codes: Iterable[str] = LANGUAGES) -> str:
-    """Return a pattern of the phrases of these languages in these lists; # and * are said there."""
+    """Return a pattern of the phrases of these languages in these lists; # * $ are said there."""
     listed = ",".join(LANGUAGES[code].lists.get(name, "") for name in lists for code in codes)
     phrases = [" ".join(phrase.split()) for phrase in listed.split(",") if phrase.strip()]
     is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
     spaced = "|".join(re.escape(fold(each)) for each in phrases if not is_han[each])
-    spaced = spaced.replace(r"\#", r"\d+").replace(r"\*", r"\w{3,}")
+    spaced = spaced.replace(r"\#", r"\d+").replace(r"\*", r"\w{3,}").replace(r"\$", "$")
     # Where no spaces are written, a phrase may stand within a longer run.
     unspaced = [re.escape(each) for each in phrases if is_han[each]]
     return "|".join((rf"\b(?:{spaced or '(?!)'})\b", *unspaced))
@@ -81,7 +81,7 @@ def asks(text: str) -> bool:
         return is_question(text)
     line = text.strip().rpartition("\n")[2][-_MAX_READ_CHARS:]
     for said in dict.fromkeys((line, _SENTENCE_END.split(line)[-1])):
-        words = words_of(said)
+        words = words_of(_BEFORE_SENTENCE.sub("", said))
         if len(words) <= _MAX_QUESTION_WORDS:
             asked = _GREETINGS.sub("", " ".join(words))
             codes = [*filter(None, languages_of(words, {}).values())] or LANGUAGES
@@ -92,10 +92,10 @@ def asks(text: str) -> bool:
 
 @cache
 def _question_patterns() -> dict[str, re.Pattern[str]]:
-    patterns = {}
+    patterns, lists = {}, (("before_asks",), ("asks", "asks_summary"), ("asks_within",))
     for code in LANGUAGES:
-        first, within = _any_of("asks", codes=[code]), _any_of("asks_within", codes=[code])
-        patterns[code] = re.compile(rf"^(?:(?:{_BEFORE_QUESTION}) )?(?:{first})|{within}")
+        before, first, within = (_any_of(*each, codes=[code]) for each in lists)
+        patterns[code] = re.compile(rf"^(?:(?:{before}) ){{,2}}(?:{first})|{within}")
     return patterns
 
 
@@ -276,10 +276,9 @@ def relative_periods(question: str, today: date) -> list[Period]:
         if found := [each for each in told if each]:
             break
     is_last = any("last" in each for _, meanings in readings for each in meanings)
-    years = (today.year, today.year - 1)
     for named in named_days(question) if is_last else ():
-        past = (p for year in years for p in named.periods(year, year) if p[1] < today.toordinal())
-        found += [] if named.year else list(past)[:1]
+        past = [p for p in named.periods(today.year - 1, today.year) if p[1] < today.toordinal()]
+        found += [] if named.year else past[-1:]
     return list(dict.fromkeys(found))[:_MAX_NAMED]
 
 
