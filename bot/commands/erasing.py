@@ -62,8 +62,7 @@ class Receipts:
 
     async def report(self, finished: FinishedJob) -> None:
         """Show a job's receipt, in a new message if need be; raise `TelegramError` to try again."""
-        # A job that an older version has stored has no topic.
-        key, chat_id, message_id, language, *topic = orjson.loads(finished.job.report)
+        key, chat_id, message_id, language, topic_id = orjson.loads(finished.job.report)
         values = {**counts(finished.receipt), "conversations": finished.conversations}
         part, *_ = self._sentences.say(language, key, **values)
         try:
@@ -74,7 +73,7 @@ class Receipts:
                 async for wait_s in self._chat.waits(to, SHORT_WAIT_S):
                     await asyncio.sleep(wait_s)
                 with suppress(OutcomeUnknown):  # it may be shown, and must not come twice
-                    await self._chat.send(Destination(to, *topic), part)
+                    await self._chat.send(Destination(to, topic_id), part)
         except DECLINED as error:
             log.warning("receipt not shown", reason=type(error).__name__)
 
@@ -184,9 +183,9 @@ class ErasingCommands:
         """Erase one message and what was learned from it; answers that repeat it if asked for."""
         nonce, _, with_repeats = rest.partition(":")
         about = await self._questions.check(here, nonce, "messages", pressed.sender.id)
-        # A question that an older version has stored has no time.
-        asked_about, message_id, at = (*about.split("@"), "", "")[:3]
-        id_, sent_at = int(message_id or 0), int(at or 0)
+        # A second press finds the receipt of the first one, and needs no messages.
+        asked_about, *named = about.split("@") if about else ("", 0, 0)
+        id_, sent_at = map(int, named)
 
         async def find() -> set[int]:
             # Since the question was asked, the message may have been edited and stored again.

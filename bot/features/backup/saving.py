@@ -91,7 +91,6 @@ class StoredScope:
         """Yield the records of a file; `from_file` puts them together again."""
         yield {
             "kind": "scope",
-            **dict(zip(("epoch", "erasure"), self.versions, strict=True)),  # for older versions
             **{name: getattr(self, name) for name in _PLAIN},
             **{stored: _texts(getattr(self, name)) for name, stored in _HASHES_IN_FILE.items()},
         }

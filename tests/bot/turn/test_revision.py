@@ -154,7 +154,7 @@ async def test_a_question_that_is_forgotten_while_it_is_taken_out_is_not_asked_a
     memory.forgetting.messages_leave.append(retry)
     receipts = Receipts(memory.jobs, QuietChat(), SENTENCES)
     commands = ErasingCommands(memory, retry, receipts, SENTENCES)
-    nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2@11")
+    nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2@11@0")
     await commands.delete_message(raw.press(raw.pressed()), HERE, nonce)
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
 
