@@ -187,7 +187,7 @@ class UpdateReader:
             text = ""  # a code in a link may let other people in, so it must not be stored
         replied = replied_message(message)
         if replied and (kind, command, text) == ("command", ASK, ""):  # it asks about that message
-            kind, text, command = "text", f"/{ASK}", ""
+            kind, text, command = "text", "?", ""
         forwarded_from, forwarded_at = read_origin(message.forward_origin)
         incoming = IncomingMessage(
             update_id=update_id,

@@ -64,7 +64,7 @@ async def test_words_of_others_are_used_once_and_other_content_is_read_or_refuse
         assert await memory_of(rig, anna, group, text, reply_to=bens) == [line]
     shown = await memory_of(rig, anna, annas, "Where is he?", reply_to=bens, quote="in Oslo")
     assert shown == ["The message replied to: Ben: ⟦in Oslo⟧ (partly others' words)"]
-    assert b"Oslo" not in await rig.stored()
+    assert re.search(b"Oslo|/ask", await rig.stored()) is None
 
     for content, words in (
         (contents.rich({"type": "paragraph", "text": ["Our ", {"text": "boat"}]}), "Our boat"),
