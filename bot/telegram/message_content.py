@@ -18,6 +18,7 @@ from bot.reply.parts import utf16_slice, well_formed
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.updates import (
     FILE_MARK,
+    PHOTO_MARK,
     STICKER_FILE,
     ChatMigration,
     MediaKind,
@@ -123,9 +124,8 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
         seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
         nbytes = sound.file_size or 0
         return "voice", SentFile(sound.file_id, name, type_.lower(), nbytes, seconds=seconds)
-    if (sticker := message.sticker) and not (sticker.is_animated or sticker.is_video):
-        sent = sticker.file_id, STICKER_FILE, "image/webp", sticker.file_size or 0
-        return "photo", SentFile(*sent)
+    if (still := message.sticker) and not (still.is_animated or still.is_video):
+        return "photo", SentFile(still.file_id, STICKER_FILE, "image/webp", still.file_size or 0)
     if not message.photo:
         return None, None
     # The largest form up to 2 megapixels; the smallest one if all are larger.
@@ -140,8 +140,8 @@ def unsupported_kind(message: telegram.Message | telegram.ExternalReplyInfo) -> 
     if RICH_MESSAGE in message.api_kwargs:
         return RICH_MESSAGE
     type_ = (message.document and message.document.mime_type) or ""
-    of_file = "video" if type_.startswith("video/") else ""
-    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind, None)), of_file)
+    other = "video" if type_.startswith("video/") else ""
+    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind, None)), other)
 
 
 def replied_message(message: telegram.Message) -> telegram.Message | None:
@@ -156,10 +156,8 @@ def replied_message(message: telegram.Message) -> telegram.Message | None:
 
 def topic_id(message: telegram.Message) -> int:
     """Return the topic, 0 if none. A plain thread of replies has a thread id but is not a topic."""
-    thread_id = message.message_thread_id
-    if not message.is_topic_message or thread_id is None or thread_id == _GENERAL_TOPIC:
-        return 0
-    return thread_id
+    thread_id = message.message_thread_id or 0
+    return thread_id if message.is_topic_message and thread_id != _GENERAL_TOPIC else 0
 
 
 def read_notice(update_id: int, message: telegram.Message) -> ChatMigration | TopicNamed | None:
@@ -212,7 +210,8 @@ def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> Re
     is_written = is_first_party(replied)
     has_text = replied.text or replied.caption
     kind, file = read_media(replied)
-    named = f"{FILE_MARK} {file.name}" if file and kind == "document" else ""
+    photo = file.file_id if file and kind == "photo" and file.mime_type not in HEIC_TYPES else ""
+    named = f"{FILE_MARK} {file.name}" if file and kind == "document" else photo and PHOTO_MARK
     words = "\n".join(filter(None, (named, has_text or spelled(replied))))
     return ReplyTarget(
         message_id=replied.message_id,
@@ -222,8 +221,9 @@ def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> Re
         is_own=is_written and author_id == sender.id,
         sent_at=sent_at,
         text=well_formed(words)[:_MAX_CHARS].strip(),
-        unseen="" if words and not has_text else unsupported_kind(replied),
+        unseen="" if words and not (has_text or photo) else unsupported_kind(replied),
         quote=quote,
+        photo=photo,
     )
 
 

@@ -288,9 +288,8 @@ class UpdateReader:
 
     def _read_reaction(self, update_id: int, raw: Mapping[str, Any]) -> ThumbsDown | Ignored:
         """Return a 👎 that a person has just set; those in the name of a chat have no person."""
-        is_new = raw.get("user") and _dislikes(raw["new_reaction"])
-        is_new = is_new and not _dislikes(raw["old_reaction"])
-        user = telegram.User.de_json(raw["user"]) if is_new else None
+        is_new = _dislikes(raw["new_reaction"]) and not _dislikes(raw["old_reaction"])
+        user = telegram.User.de_json(raw["user"]) if is_new and raw.get("user") else None
         if user is None or user.is_bot:
             return Ignored(update_id, "reaction")
         chat = raw["chat"]

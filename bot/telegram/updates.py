@@ -53,6 +53,7 @@ class Sender:
         return Person(id_, self.first_name, self.last_name, self.language)
 
 
+PHOTO_MARK = "[photo]"  # begins the text that is stored in place of a photo
 REFUSED_MARK = "[refused]"  # ends what stands for a photo that the model must not see again
 STICKER_FILE = "sticker.webp"  # the name of every sticker; Telegram does not send it as a photo
 
@@ -84,6 +85,7 @@ class ReplyTarget:
     author_id: int = 0  # 0 if it is unknown
     is_ours: bool = False  # we wrote it
     is_own: bool = False  # the person who replies wrote it
+    photo: str = ""  # the file id of its photo
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class IncomingMessage:
 
     @property
     def media(self) -> "tuple[IncomingMessage, ...]":
-        """This message if it brings a file, or the photos of a question that is answered again."""
+        """This message if it brings a file; else the photos of what it replies to or asks again."""
         if self.kind in MEDIA:
             return (self,)
         stored = self.replaced.question if self.replaced else ()
@@ -151,6 +153,8 @@ class IncomingMessage:
             for each in stored
             if each.photo and not each.text.endswith(REFUSED_MARK)
         }
+        if self.reply and self.reply.photo:
+            photos[self.reply.message_id] = SentFile(self.reply.photo, "", "", 0)
         return tuple(
             replace(self, kind="photo", message_id=id_, file=file) for id_, file in photos.items()
         )

@@ -174,7 +174,7 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
                 sender_id=target.author_id,
                 sender_name=target.author,
                 is_first_party=target.is_own and not target.text.startswith(FILE_MARK),
-                unseen=target.unseen,
+                unseen="" if target.photo and request.pictures else target.unseen,
             )
             found.append(RepliedTo(given, quote=target.quote))
         elif stored and not stored.is_refused:
@@ -185,12 +185,9 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
 
 
 async def _stored(history: ChatHistory, target: ReplyTarget) -> Message | None:
-    if not target.message_id:
-        return None
-    if (message := _in_memory(history, target)) is None:
+    if target.message_id and _in_memory(history, target) is None:
         await history.fill()  # nothing to read if the process has the whole history already
-        message = _in_memory(history, target)
-    return message
+    return _in_memory(history, target)
 
 
 def _in_memory(history: ChatHistory, target: ReplyTarget) -> Message | None:

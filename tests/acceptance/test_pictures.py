@@ -1,5 +1,6 @@
 """People send photos: the model sees them in this turn, and what they showed is remembered."""
 
+import re
 from base64 import b64encode
 from io import BytesIO
 
@@ -73,16 +74,6 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(rig: Rig, api: st
     assert url[-200:].encode() not in stored
     if api == "responses":
         return
-
-    # A worker that dies while the model looks: the next one looks again, and there is one answer.
-    rig.model.faults.add(Break.HANG, when=has_picture, times=2)
-    photo = await anna.send(chat, "photo", Upload(jpeg("red")))
-    await rig.model.wait_for(lambda call: bool(call.faults))
-    await rig.restart()
-    rig.model.faults.clear()
-    assert (await chat.wait_for_reply(after=photo)).text == "All right."
-    await closed(rig, 1)
-    assert answered(rig)[-1].asked == "[photo]"
 
     # In a group only what is addressed to the bot is fetched.
     group = rig.telegram.group("Club", [anna])
@@ -176,6 +167,26 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     await shown(rig, refused, "A fine name for a boat.")
     await closed(rig, 5)
     assert len(rig.model.log.refusals) == refusals
+
+
+async def test_a_reply_to_a_photo_shows_it_even_if_it_was_not_for_us_and_stores_nothing_of_it(
+    rig: Rig,
+) -> None:
+    (anna, _), (ben, _) = await rig.start_with_anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    wall = await ben.send(group, "photo", Upload(jpeg("green")), caption="My wall")
+    await rig.ask(anna, group, "@ricordo_bot Which color?", reply_to=wall)
+    await closed(rig, 1)
+    [asked] = rig.requests
+    assert has_picture(asked)
+    assert re.search(r"replied to: \[.*\] Ben: \[photo\]\n  My wall \(partly", asked.memory)
+    assert b"My wall" not in await rig.stored()
+    rig.model.dialect = Dialect(refuses=lambda a: content_filtered() if has_picture(a) else None)
+    photo = await anna.send(group, "photo", Upload(jpeg("red")), caption="@ricordo_bot Our boat")
+    await group.wait_for_reply(after=photo)
+    before = len(rig.model.log.refusals)
+    await rig.ask(anna, group, "@ricordo_bot Is it big?", reply_to=photo)
+    assert len(rig.model.log.refusals) == before
 
 
 async def test_a_photo_can_be_sent_again(rig: Rig) -> None:

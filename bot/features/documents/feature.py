@@ -98,7 +98,6 @@ class DocumentList:
                 "documents.line",
                 {
                     "name": document.title,
-                    "passages": document.passages,
                     "kb": max(1, round(document.nbytes / 1024)),
                     "date": self._sentences.day(language, document.added_at),
                 },
@@ -154,7 +153,7 @@ class UploadStep:
         self.learn(conversation)
         if put.replaced:
             raise LeaseLost(conversation.tag)
-        values = {"name": put.document.title, "passages": put.document.passages, **scanned}
+        values = {"name": put.document.title, **scanned}
         keys = ["documents.scanned"] * bool(scanned) + ["documents.read"]
         if not sent.text:
             return Outbox(request.to, say(language, *keys, **values))

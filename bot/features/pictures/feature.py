@@ -26,7 +26,7 @@ from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES, read_picture
 from bot.telegram.chat import Chat
 from bot.telegram.message_content import HEIC_TYPES
-from bot.telegram.updates import REFUSED_MARK, SentFile
+from bot.telegram.updates import PHOTO_MARK, REFUSED_MARK, SentFile
 from bot.turn.answer import download, read_media
 from bot.turn.notes import Below
 from bot.turn.permits import MAX_PICTURES
@@ -44,7 +44,6 @@ from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
-PHOTO_MARK = "[photo]"  # begins the text that is stored in place of a photo
 LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
 """Stands for a photo whose album was answered without it."""
 _MAX_FETCHED_BYTES = 64 * 2**20  # of all pictures of a turn; ten from a camera have about 50 MB
@@ -82,12 +81,15 @@ class PictureStep:
     async def answer(self, request: Request, history: ChatHistory) -> Request | None:
         """Return the request with its pictures, None if none can be shown.
 
-        A picture whose album was answered before says so, also in the history. Raise
-        `TelegramError` if Telegram cannot be reached.
+        A picture whose album was answered before says so, also in the history. One that is only
+        replied to is shown and not described. Raise `TelegramError` if Telegram is out of reach.
         """
-        photos = [m for u in request.updates for m in u.media if m.kind == "photo"][:MAX_PICTURES]
+        said = history.messages
+        refused = {i for m in said if m.text.endswith(REFUSED_MARK) for i in m.message_ids}
+        photos = [m for u in request.updates for m in u.media if m.kind == "photo"]
+        photos = [each for each in photos if each.message_id not in refused][:MAX_PICTURES]
         left = _MAX_FETCHED_BYTES
-        max_bytes = min(MAX_SHOWN_BYTES, _MAX_SHOWN_BYTES // len(photos))
+        max_bytes = min(MAX_SHOWN_BYTES, _MAX_SHOWN_BYTES // max(1, len(photos)))
 
         async def seen(photo: SentFile) -> Picture:
             nonlocal left
@@ -105,12 +107,15 @@ class PictureStep:
         if request.last.replaced:  # the history has its words already
             return replace(request, pictures=tuple(found.values()))
         answered = {each.album for each in history.messages if each.album}
+        sent = {each.message_id for each in request.updates if each.kind == "photo"}
         request.run.seen = tuple(
             (photo.message_id, LATE_PHOTO_MARK if photo.album in answered else PHOTO_MARK)
             for photo in photos
-            if photo.message_id in found
+            if photo.message_id in found.keys() & sent
         )
-        pictures = tuple(replace(each, message_id=id_) for id_, each in found.items())
+        pictures = tuple(
+            replace(each, message_id=id_ if id_ in sent else 0) for id_, each in found.items()
+        )
         return replace(with_words(request, request.run.seen, self.tokens), pictures=pictures)
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
@@ -222,8 +227,7 @@ class DescribingAgent:
         with watching(lambda _: None):  # it is no part of the answer that people see being written
             text = await self._words(messages)
         first, *rest = _NUMBER.split(text) if len(pictures) > 1 else (text,)
-        if not rest:  # a text without numbers is about the first picture
-            rest = ["1", first]
+        rest = rest or ["1", first]  # a text without numbers is about the first picture
         for number, words in zip(map(int, rest[::2]), rest[1::2], strict=True):
             if 0 < number <= len(pictures) and (line := _line(words, _MAX_CHARS)):
                 found[pictures[number - 1].message_id] = line

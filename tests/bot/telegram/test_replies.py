@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.telegram.updates import ReplyTarget, from_bytes, to_bytes
+from bot.telegram.updates import ReplyTarget, SentFile, from_bytes, to_bytes
 from tests.bot.telegram.raw import ANNA, GROUP, OTHER_BOT, PHOTO, US, inbound, message, said
 
 BEN = {"id": 8, "is_bot": False, "first_name": "Ben"}
@@ -84,11 +84,11 @@ def test_what_others_wrote_is_never_read_as_the_persons_own_words() -> None:
 
 def test_a_photo_that_is_replied_to_is_named_and_its_caption_read() -> None:
     photo = {"photo": PHOTO, "caption": "Our boat"}
-    target = inbound(
-        message("Nice?", reply_to_message=said("", BEN) | photo | {"text": None})
-    ).reply
-    assert target
-    assert (target.text, target.unseen) == ("Our boat", "photo")
+    update = inbound(message("Nice?", reply_to_message=said("", BEN) | photo | {"text": None}))
+    assert update.reply
+    assert (update.reply.text, update.reply.unseen) == ("[photo]\nOur boat", "photo")
+    [shown] = update.media
+    assert (shown.kind, shown.message_id, shown.file) == ("photo", 10, SentFile("f", "", "", 0))
 
 
 def test_the_notice_that_opened_a_topic_is_not_replied_to() -> None:

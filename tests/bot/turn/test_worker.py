@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 from structlog.testing import capture_logs
 
-from bot.features.pictures.feature import LATE_PHOTO_MARK, PHOTO_MARK, PictureStep
+from bot.features.pictures.feature import LATE_PHOTO_MARK, PictureStep
 from bot.features.reminders.due import message_of
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Refused, TelegramError
-from bot.telegram.updates import to_bytes
+from bot.telegram.updates import PHOTO_MARK, to_bytes
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer, Parked
 from bot.turn.observers import (
