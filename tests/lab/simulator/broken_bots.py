@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.runtime.background_learner import BackgroundLearner
-from bot.telegram.chat import Destination
-from bot.telegram.errors import OutcomeUnknown, Refused
-from bot.turn.deliver import Deliverer, Delivery
+from bot.turn.deliver import Delivery
 from bot.turn.outbox import Outbox
 from bot.turn.turn import MAX_FAILURES
 from memory.erasure.forgetting import Forgetting
@@ -17,8 +15,7 @@ from memory.queue.turn_store import TurnStore
 from memory.store.keys import Scope
 from memory.work.items import TakenWork, WorkItems
 from tests.lab.simulator.bot import SimulatedBot
-from tests.lab.simulator.turn import NamingDeliverer, NamingGiveUp, ignore
-from tests.quiet_chat import no_export
+from tests.lab.simulator.turn import NamingDeliverer
 
 
 class _HastyReadyQueue(ReadyQueue):
@@ -66,31 +63,6 @@ def despairing(bot: SimulatedBot) -> None:
         return await run_turn(replace(opened, failures=MAX_FAILURES))
 
     bot._worker.run_turn = give_up
-
-
-class _SilentGiveUp(NamingGiveUp):
-    def _notice(self, opened: OpenTurn) -> Outbox:
-        return replace(super()._notice(opened), parts=())
-
-
-def silent(bot: SimulatedBot) -> None:
-    """Send no notice when a turn is given up."""
-    letters, auditor = bot.memory.dead_letters, bot._connections.auditor
-    bot._turn.give_up = _SilentGiveUp(letters, auditor).give_up
-
-
-class _DiscouragedDeliverer(Deliverer):
-    async def _send(self, *arguments: Any) -> tuple[int, Destination]:
-        try:
-            return await super()._send(*arguments)
-        except OutcomeUnknown as error:
-            raise Refused("other") from error
-
-
-def discouraged(bot: SimulatedBot) -> None:
-    """End a reply at the first part of which nothing was heard."""
-    chat, timeout_s = bot._connections.telegram, bot._turn.deliverer.timeout_s
-    bot._turn.deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
 
 
 class _Forgetting(Forgetting):
@@ -146,12 +118,6 @@ def never_learning(bot: SimulatedBot) -> None:
 def falsely_learning(bot: SimulatedBot) -> None:
     """Learn without an embedder, and report that everything is learned."""
     bot.memory.learner.vectors = None
-
-
-def obedient(bot: SimulatedBot) -> None:
-    """Answer a task although it was erased."""
-    *others, _, agent = bot._turn.answerer.steps
-    bot._turn.answerer.steps = [*others, agent]
 
 
 class _OpenItems(WorkItems):

@@ -60,7 +60,6 @@ _NOTED = "redis.call('ZADD', SEEN, 'NX', whole(now), update_id)"
 _SEEN = f"if {_NOTED} == 0 then return outcome('duplicate') end"
 _BEGINNING = "acquire commit"
 _APPENDED = "for _, message in ipairs(messages) do"
-_PUSHED = "redis.call('ZADD', MAILBOX, update_id, member)\n"
 _GROWS = (
     "redis.call('HINCRBY', META, 'epoch', 1)\n  redis.call('HINCRBY', META, 'erasure', 1)\n",
     "if redis.call('DEL', LEASE) == 1 then signal() end\n  redis.call('DEL', TURN)\n",
@@ -74,23 +73,9 @@ MUTANTS = (
         [("intake", _SEEN, _NOTED)],
     ),
     Mutant(
-        "an update is stored before duplicates are looked for",
-        "an update is accepted once",
-        [("intake", _SEEN, _PUSHED + _SEEN)],
-        since=27,
-    ),
-    Mutant(
         "wake-ups are acknowledged first",
         "waiting updates have a wake-up",
         breaks=broken_bots.hasty,
-    ),
-    Mutant(
-        "a wake-up is removed although the holder has lost its own",
-        "waiting updates have a wake-up",
-        [("ack", "if request.other then", "if false then")],
-        acts="text",
-        often="late",
-        since=35,
     ),
     Mutant(
         "intake does not check what a person had forgotten elsewhere",
@@ -109,17 +94,6 @@ MUTANTS = (
         often="late",
         alone=True,
         since=137,
-    ),
-    Mutant(
-        "a refused holder deletes what others count as sent",
-        "every update is answered",
-        [
-            ("sending commit", "return 'superseded' end", "return 'refused' end"),
-            ("sending commit", "and 'superseded' or", "and 'refused' or"),
-        ],
-        acts="text new",
-        often="repeated pause late",
-        since=179,
     ),
     Mutant("storing a reply raises an error", "every error is expected", breaks=broken_bots.clumsy),
     Mutant("no outbox is stored", "a turn has one reply", breaks=broken_bots.forgetful, since=116),
@@ -179,26 +153,6 @@ MUTANTS = (
         breaks=broken_bots.despairing,
     ),
     Mutant(
-        "giving up sends no notice", "every update is answered", breaks=broken_bots.silent, since=87
-    ),
-    Mutant(
-        "after an unknown part nothing more is sent",
-        "every update is answered",
-        breaks=broken_bots.discouraged,
-        since=19,
-    ),
-    Mutant(
-        "an exchange is appended twice",
-        "what was answered is remembered once",
-        [
-            (
-                "commit",
-                _APPENDED,
-                "for i = 0, 2 * #messages - 1 do local message = messages[i % #messages + 1]",
-            )
-        ],
-    ),
-    Mutant(
         "an answer is appended twice",
         "an answer is remembered once",
         [
@@ -210,27 +164,10 @@ MUTANTS = (
         ],
     ),
     Mutant(
-        "no answer is appended",
-        "an answer is remembered once",
-        [("commit", _APPENDED, "for _, message in ipairs({messages[1]}) do")],
-        since=35,
-    ),
-    Mutant(
         "a turn takes updates of several people",
         "a turn is one sender's messages or one command",
         [(_BEGINNING, " or sender ~= first_sender", "")],
         since=15,
-    ),
-    Mutant(
-        "a command is taken together with other updates",
-        "a turn is one sender's messages or one command",
-        [(_BEGINNING, "first_kind == 'c' or kind == 'c' or ", "")],
-    ),
-    Mutant(
-        "quick messages are answered one by one",
-        "a turn is one sender's messages or one command",
-        [(_BEGINNING, "#entries > 0 and (", "#entries > 0 and (true or ")],
-        since=10,
     ),
     Mutant(
         "a turn that begins again takes messages that came late",
@@ -242,33 +179,11 @@ MUTANTS = (
         since=462,
     ),
     Mutant(
-        "a lease is handed over by a former holder",
-        "a lost lease is refused",
-        [("hand_over", "~= request.token then return 'refused'", "== '' then return 'refused'")],
-    ),
-    Mutant(
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
         [("edit_entry", "redis.call('DEL', LEASE)", "")],
         acts="text edit",
         since=39,
-    ),
-    Mutant(
-        "an edit changes a message whose reply is stored",
-        "no send begins after a clear",
-        [("edit_entry", "redis.call('HEXISTS', TURN, 'outbox') == 1", "false")],
-        acts="text edit",
-        often="pause",
-        since=35,
-    ),
-    Mutant(
-        "a part that the history counts is deleted",
-        "every update is answered",
-        [("sending", "if last and counts_in_history(last) then", "if false then")],
-        acts="text text edit",
-        often="pause repeated",
-        alone=True,
-        since=3_990,
     ),
     Mutant(
         "a question that is answered again stays in the history",
@@ -292,15 +207,6 @@ MUTANTS = (
         "a stopped turn gets no answer",
         [("stop", "redis.call('HSET', TURN, 'stopped', 1)", "")],
         since=133,
-    ),
-    Mutant(
-        "the outbox does not look for a stop",
-        "a stopped turn gets no answer",
-        [
-            ("outbox", "if why then return why end", ""),
-            ("renew", "return interruption(request) or 'ok'", "return 'ok'"),
-        ],
-        since=158,
     ),
     Mutant(
         "an erased question may be asked again",
@@ -327,36 +233,5 @@ MUTANTS = (
         "one worker has a reminder",
         [("take_work", "if tonumber(held_until) > now then", "if false then")],
         reminds=True,
-    ),
-    Mutant(
-        "a clear leaves the reminders",
-        "no send begins after a clear",
-        [("clear", "LOG, VEC, WORK)", "LOG, VEC)")],
-        reminds=True,
-        since=87,
-    ),
-    Mutant(
-        "a repeated close begins the turn of a task again",
-        "an update is accepted once",
-        [("close_work", "token ~= request.token", "not stored")],
-        reminds=True,
-        since=2_430,
-    ),
-    Mutant(
-        "an erasure leaves the turns of tasks that began before its job",
-        "what is forgotten is gone",
-        [("wipe", "== '-' then tasks", "== '+' then tasks")],
-        reminds=True,
-        since=426,
-    ),
-    Mutant(
-        "an erased task is answered",
-        "no send begins after a clear",
-        breaks=broken_bots.obedient,
-        acts="text delete_message",
-        often="pause hangs",
-        alone=True,
-        reminds=True,
-        since=855,
     ),
 )

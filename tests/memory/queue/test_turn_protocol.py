@@ -163,7 +163,9 @@ async def test_handing_a_turn_over_does_not_count_as_an_attempt(memory: Memory) 
 async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
     stale = await begin(memory, 1)
     await _expire(memory)
-    await take(memory)
+    held = await take(memory)
+    await memory.turns.hand_over(stale.lease)
+    await memory.turns.renew(held)
     for step in (
         memory.turns.renew(stale),
         memory.turns.write_outbox(stale, b"late"),
