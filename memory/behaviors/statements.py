@@ -194,11 +194,10 @@ def stems(text: str) -> set[str]:
 
 def _new(statement: Statement, text: str, source: Source, message: Message) -> Fact:
     """Return a new fact; a lasting wish is pinned, so the model always sees it."""
-    changes, is_pinned = statement.lasts == "changes", statement.lasts == "wish"
     return Fact(
         *(0, text, (source,), message.sent_at),
-        changes=changes,
-        is_pinned=is_pinned,
+        changes=statement.lasts == "changes",
+        is_pinned=statement.lasts == "wish",
         kind=statement.kind,
         from_day=statement.from_day,
         to_day=statement.to_day if statement.from_day < statement.to_day else "",
@@ -246,8 +245,7 @@ class LearningMode(StoredField):
 
 def mode_in(facts: ScopeMemory) -> Mode:
     """Return how facts of this scope are learned."""
-    found = facts.get(LearningMode)
-    return found.mode if found else "auto"
+    return (facts.get(LearningMode) or LearningMode("auto")).mode
 
 
 def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float) -> list[Remember]:

@@ -180,17 +180,17 @@ class ChatHistory:
         if all(message.seq in exclude for message in stream.messages):
             return []  # in a young conversation the window shows all
         await load_index()
-        query, scopes = None, self._histories.scopes
+        query, zone = None, self._histories.scopes.zone_of(self.conversation)
         if stream.is_embedded:  # otherwise a message without a vector would look unrelated
             query = await self._histories.question_vectors.vector(text, stream.fingerprint, RECIPE)
 
         def find() -> list[SearchResult]:
             with stream.searching:  # a row stands for its message only while it is held
-                index = stream.indexed(scopes.zone)
+                index = stream.indexed(zone)
                 # Only now, because a turn may have appended messages in between.
                 mask = self._allowed(stream, exclude, search_filter)
                 allowed = index.flags(mask[: len(index.ids)])
-                today = datetime.fromtimestamp(time(), scopes.zone).date()
+                today = datetime.fromtimestamp(time(), zone).date()
                 hits = index.search(text, query, k, allowed, today)
                 if not is_alone and asks(text):
                     first = index.first_said(allowed) if asks_for_first(text) else []

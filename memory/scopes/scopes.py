@@ -14,6 +14,7 @@ from functools import partial
 from hashlib import sha1
 from inspect import isawaitable
 from time import time
+from zoneinfo import ZoneInfo
 
 import orjson
 
@@ -122,11 +123,10 @@ class Scopes:
         if scope_memory.is_lost:
             return
         scope_memory.messages.max_bytes = self.conversation_bytes
-        scope, nbytes = scope_memory.scope, scope_memory.nbytes
+        scope = scope_memory.scope
         self.drop(scope)
-        self.held[scope] = scope_memory
-        self._sizes[scope] = nbytes
-        self._bytes += nbytes
+        self.held[scope], self._sizes[scope] = scope_memory, scope_memory.nbytes
+        self._bytes += self._sizes[scope]
         while self._bytes > self.max_bytes and len(self.held) > 1:
             self.drop(next(iter(self.held)))
 
@@ -157,6 +157,11 @@ class Scopes:
         """Return the cached scope, as the turn has read it; read it if it is not complete."""
         held = self.held.get(scope)
         return held if held and held.is_whole else await self.read(scope)
+
+    def zone_of(self, scope: Scope) -> tzinfo:
+        """Return the time zone of a private chat's person if it is known, else the operator's."""
+        held = self.held.get(scope.facts_scope)
+        return ZoneInfo(held.zone) if held and held.zone else self.zone
 
     async def read_conversation(self, conversation: Scope) -> ScopeMemory:
         """Read a conversation with all its messages under one version; keep it in the cache."""
@@ -208,14 +213,14 @@ class Scopes:
                 has_all = messages.count == len(messages.messages)
                 is_much = has_all and messages.unindexed_bytes > _MAX_UNINDEXED_BYTES
                 if is_long and (is_whole or is_much):
-                    await shielded(asyncio.to_thread(messages.indexed, self.zone))
+                    await shielded(asyncio.to_thread(messages.indexed, self.zone_of(conversation)))
         messages.session = int(meta[3] or 0)
         return version_of(meta), messages
 
     async def index(self, scope_memory: ScopeMemory) -> None:
         """Index new records; there may be thousands, so other turns go on meanwhile."""
         await load_index()
-        await in_turns(scope_memory.indexing(self.zone), 1)
+        await in_turns(scope_memory.indexing(self.zone_of(scope_memory.scope)), 1)
 
     async def search(
         self, kind: type[R], scope_memory: ScopeMemory, text: str, k: int
@@ -226,7 +231,7 @@ class Scopes:
         """
         await self.index(scope_memory)
         vector = await self.question_vectors.vector(text, scope_memory.fingerprint, RECIPE)
-        return scope_memory.search(kind, text, vector, k, self.zone)
+        return scope_memory.search(kind, text, vector, k, self.zone_of(scope_memory.scope))
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:
         """Read a scope, let `decide` say what to change in it, and change it.

@@ -72,8 +72,8 @@ _ASCII_WORDS = bytes(  # what `_WORD` finds in folded ASCII, in a fourth of the 
     ord(chr(code).lower() if chr(code).isalnum() else " ") for code in range(128)
 ).ljust(256)
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-    "\U00020000-\U0003ffff]+"
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+)"
 )
 _LETTERED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -237,15 +237,8 @@ def _pieces(word: str) -> Sequence[tuple[str, bool]]:
     """Cut a word at changes of script; return each piece and whether it is unspaced."""
     if word.isascii() or not _UNSPACED.search(word):
         return ((word, False),)
-    pieces, start = [], 0
-    for match in _UNSPACED.finditer(word):
-        if match.start() > start:
-            pieces.append((word[start : match.start()], False))
-        pieces.append((match.group(), True))
-        start = match.end()
-    if start < len(word):
-        pieces.append((word[start:], False))
-    return pieces
+    pieces = enumerate(_UNSPACED.split(word))  # every other one is unspaced
+    return [(piece, at % 2 == 1) for at, piece in pieces if piece]
 
 
 def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:

@@ -17,6 +17,7 @@ from memory.message import Message
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Revision
+from memory.scopes.fields import PersonsZone
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.search.message_search import SearchFilter
@@ -239,14 +240,6 @@ async def test_nothing_asked_and_nothing_left_to_find_cost_no_embedding(
     assert len(embedder.calls) == embedded
 
 
-async def test_without_vectors_words_are_searched(store: RedisClient) -> None:
-    memory = memory_of(store)
-    history = await remembering(memory, (BOAT, "Nice"))
-    assert history.is_searchable
-    found, *_ = await history.search("boat", 8)
-    assert (texts(found.messages), found.dense) == ([BOAT, "Nice"], 0.0)
-
-
 async def test_the_event_loop_neither_indexes_much_nor_reads_a_long_question(
     memory: Memory,
 ) -> None:
@@ -282,7 +275,7 @@ async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds
     question = "Which museums have I seen?"
     results = await history.search(question, 8)
     found = [each.hit.text for each in results]
-    assert found[0] == "The museum in Bonn was open"
+    assert (found[0], results[0].dense) == ("The museum in Bonn was open", 0.0)
     assert "Half of the Prado was shut" in found
     assert len(results) == len({each.seq for each in results})
     rows = await found_alone(history, question, 8)  # people look for words
@@ -311,16 +304,21 @@ async def test_if_embedding_fails_words_are_found(memory: Memory, embedder: Word
     assert out_of_order[0].dense == 0.0 != again[0].dense
 
 
-async def test_a_message_is_found_by_its_day_in_the_operator_s_time_zone(
-    store: RedisClient,
+@pytest.mark.parametrize(("operators", "persons"), [("Europe/Kyiv", ""), ("UTC", "Europe/Kyiv")])
+async def test_a_message_is_found_by_its_day_in_the_zone_of_its_person_or_of_the_operator(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch, operators: str, persons: str
 ) -> None:
-    kyiv = replace(OPTIONS, zone=ZoneInfo("Europe/Kyiv"))
-    history = await history_of(memory_of(store, options=kyiv))
+    memory = memory_of(store, options=replace(OPTIONS, zone=ZoneInfo(operators)))
+    await memory.scopes.set_field(HERE.facts_scope, PersonsZone(persons))
+    await memory.scopes.read(HERE.facts_scope)  # as each turn does
+    history = await history_of(memory)
     last_of_may = datetime(2026, 5, 31, 22, tzinfo=UTC).timestamp()
     await history.append_user_message("I bought a boat", last_of_may - 3_600 * 24)
     await history.append_user_message("I sold my bicycle", last_of_may)
-    found = await history.search("What happened in June?", 8)
-    assert [result.messages[0].text for result in found] == ["I sold my bicycle"]
+    monkeypatch.setattr("memory.scopes.history.time", lambda: last_of_may + 3_600 * 24)
+    for question in ("What happened in June?", "What happened yesterday?"):
+        [found] = await history.search(question, 8)
+        assert found.messages[0].text == "I sold my bicycle"
 
 
 # --- cold and warm
