@@ -265,6 +265,7 @@ def _read() -> dict[str, dict[str, dict[str, int]]]:
 _TABLES = _read()
 _PHRASES = {word.replace("_", " ") for table in _TABLES.values() for word in table if "_" in word}
 _PHRASE = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES))})\b")
+_HAN_DAYS = re.compile("|".join(sorted(_TABLES["zh"], key=len, reverse=True)))
 
 
 def relative_periods(question: str, today: date) -> list[Period]:
@@ -305,7 +306,7 @@ def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
 
     The words of a phrase, such as "avant hier", are one.
     """
-    joined = " ".join(asked_words_of(question))
+    joined = _HAN_DAYS.sub(r" \g<0> ", " ".join(asked_words_of(question)))
     words = _PHRASE.sub(lambda found: found[0].replace(" ", "_"), joined).split()
     near = ["", "", *words, "", ""]
     spoken = _TABLES.keys() & languages_of(words, {}).values()
@@ -349,7 +350,7 @@ def _period(
             day -= (count or 1) * _DAYS[unit]
             return day - _DAYS[unit] // 2, day + _DAYS[unit] // 2
         return (day - count * _DAYS[unit], day) if count else _last_unit(unit, today)
-    return None
+    return _last_unit(word["last_units"] + 1, today) if "last_units" in word else None
 
 
 def _last_unit(unit: int, today: date) -> Period:
