@@ -29,7 +29,6 @@ from memory.store.errors import StoreError
 
 _MAX_BODY_BYTES = 21 * 2**20  # the largest file that Telegram takes, with its text
 
-_READABLE = ("application/json", "text/")
 _SHOWN = ("image/jpeg", "image/png", "image/gif", "image/webp", "audio/")
 """Types of files that the page shows or plays; none of them can hold a script."""
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -181,7 +180,7 @@ async def read_form(request: Request) -> Form:
 def file_response(file: PageFile) -> Response:
     """Return a file to open: text as plain text, pictures and sounds; or else to download."""
     kind, how = "application/octet-stream", "attachment"
-    if file.mime_type.startswith(_READABLE):
+    if file.mime_type.startswith(("application/json", "text/")):
         kind, how = "text/plain; charset=utf-8", "inline"
     elif file.mime_type.startswith(_SHOWN):
         kind, how = file.mime_type, "inline"

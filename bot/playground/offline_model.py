@@ -310,9 +310,8 @@ def _quotes(question: OfflineQuestion, found: str = "") -> str:
         return "\n".join(quoted(said_then[:_MAX_OF_A_TIME], question.language))
     if wanted:
         return "\n".join(Quotes(asked, memories).lines(question.language))
-    said = (each for each in memories if each.kind != "passage" and asked != question.text)
-    answers = [each for each in said if each.is_answer]
-    return "\n".join(quoted(answers[-1:], question.language))
+    answers = [each for each in memories if each.kind != "passage" and each.is_answer]
+    return "\n".join(quoted(answers[-1:] * (asked != question.text), question.language))
 
 
 def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:

@@ -109,9 +109,9 @@ async def ingest(memory: Memory, request: IngestRequest) -> int:
     for name, file in request.files():
         if request.removes:
             found = [await library.remove(scope, key_of(name)) for scope in request.scopes]
-            is_removed = any(each is not None for each in found)
-            counts["removed" if is_removed else "absent"] += 1
-            _say(name, "removed" if is_removed else "not found")
+            what = "removed" if any(each is not None for each in found) else "not found"
+            counts[what] += 1
+            _say(name, what)
             continue
         try:
             content = await asyncio.to_thread(file.read_bytes)
@@ -144,10 +144,9 @@ def _report(counts: Counter[str], request: IngestRequest) -> int:
     if not counts.total():
         sys.stderr.write(f"no document in {request.path}\n")
         return 1
-    names = ", ".join(request.namespaces)
-    where = f"namespaces {names}" if len(request.namespaces) > 1 else f"namespace {names}"
+    where = f"namespace{'s' * (len(request.namespaces) > 1)} {', '.join(request.namespaces)}"
     if request.removes:
-        absent = f", {counts['absent']} not found" if counts["absent"] else ""
+        absent = f", {counts['not found']} not found" if counts["not found"] else ""
         _say(where, f"{counts['removed']} removed{absent}")
         return 0
     refused = f", {counts['refused']} refused" if counts["refused"] else ""

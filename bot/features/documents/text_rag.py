@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain, islice
+from heapq import nsmallest
+from itertools import chain
 
 from pydantic import Field
 
@@ -40,8 +41,8 @@ _TOOL = (
     "Use it for questions that such a document may answer. Cite what you use."
 )
 _FRESH_S = 900  # a question that finds nothing may be about a file sent within so many seconds
-
-_MAX_OPENING = 8  # then the model sees so many first passages of it, if the budget allows
+_TOGETHER_S = 60  # and about the files that were sent so soon before it
+_MAX_OPENING = 8  # then the model sees so many first passages, if the budget allows
 
 _MAX_LISTED = 10
 _MIN_TITLE_WORD = 3
@@ -106,8 +107,6 @@ class TextRag(AIContextBehavior):
             return ""
         question = call_context.question(new_messages)
         memories = await self._readable(call_context.conversation)
-        if not any(map(documents, memories)):
-            return ""
         hits = await self._search(memories, question)
         found = {hit.record.document for hit in hits[0]}
         # A file that came with the question is meant, whatever is found in others.
@@ -163,8 +162,8 @@ class TextRag(AIContextBehavior):
                 left -= cost
                 lines.append((chunk.title, chunk.number, line))
                 used.setdefault(_code(chunk, memories), line)
-        ordered = [line for *_, line in sorted(lines)]
-        return "\n".join((DOCUMENTS_HEADING, *ordered)) if ordered else ""
+        shown = "\n".join(line for *_, line in sorted(lines))
+        return f"{DOCUMENTS_HEADING}\n{shown}" if lines else ""
 
 
 def _code(chunk: Chunk, memories: Sequence[ScopeMemory]) -> str:
@@ -190,22 +189,25 @@ def _is_current(chunk: Chunk, document: Document | None) -> bool:
 
 
 def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
-    """Return the first passages of the fresh document that is replied to, else of the newest.
+    """Return the first passages of the fresh document that is replied to, else of the newest ones.
 
-    Thanks ask for nothing. From the second message after the file on, only a question may mean it,
-    a wish for a summary, or a text that names it.
+    Those that were sent together count together. Thanks ask for nothing. From the second message
+    after the file on, only a question may mean it, a wish for a summary, or a text that names it.
     """
     sent = (each for each in documents(scope_memory).values() if not each.imported_from)
     fresh = [each for each in sent if now - each.added_at <= _FRESH_S]
     if not fresh:
         return []
-    meant = max(fresh, key=lambda each: (f"{FILE_MARK} {each.title}\n" in text, each.added_at))
+    newest = max(fresh, key=lambda each: each.added_at)
+    replied = [each for each in fresh if f"{FILE_MARK} {each.title}\n" in text]
+    meant = replied or [e for e in fresh if abs(newest.sent_at - e.sent_at) <= _TOGETHER_S]
     words = words_of(text)
     if not (asks(text) or asks_for_summary(text)):
         said = [each for each in scope_memory.messages.messages if each.role == "user"]
-        title = {word for word in words_of(meant.title) if len(word) > _MIN_TITLE_WORD}
-        is_first = not said or said[-1].sent_at <= meant.added_at
-        if not without_small_talk(words) or not (is_first or title & {*words}):
+        named = {w for each in meant for w in words_of(each.title) if len(w) > _MIN_TITLE_WORD}
+        is_first = not said or said[-1].sent_at <= newest.added_at
+        if not without_small_talk(words) or not (is_first or named & {*words}):
             return []
-    chunks = (chunk for chunk in scope_memory.of_kind(Chunk) if chunk.document == meant.key)
-    return list(islice((chunk for chunk in chunks if _is_current(chunk, meant)), _MAX_OPENING))
+    known = {each.key: each for each in meant}
+    current = (c for c in scope_memory.of_kind(Chunk) if _is_current(c, known.get(c.document)))
+    return nsmallest(_MAX_OPENING, current, key=lambda chunk: chunk.number)

@@ -147,6 +147,8 @@ async def test_without_hits_a_new_files_opening_is_shown(memory: Memory, library
     await put(memory, library, ANN, Origin("cat.txt", sent_at=1), [Section("It purrs.")])
     found = await told(rag(memory), ANN, "Which sentence is here?", 60)
     assert found.splitlines()[1] == "[cat.txt] It purrs."
+    found = await told(rag(memory), ANN, "Summarise them", 60)  # both were sent together
+    assert ("It purrs." in found, "Sentence 0" in found) == (True, True)
 
 
 async def test_replaced_content_is_not_shown_even_before_it_is_erased(
