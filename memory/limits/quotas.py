@@ -11,7 +11,6 @@ from time import time
 from memory.store.store import Store
 
 _WINDOW_MS = 60_000
-_KNOWN_MS = 3_600_000  # a turn that is begun again within this time counts once
 DAY_S = 86_400
 
 
@@ -79,7 +78,6 @@ class Quotas:
             "window_ms": quota.window_ms,
             "told_ms": quota.told_ms,
             "max_tokens": quota.tokens_per_day,
-            "known_ms": _KNOWN_MS,
             "is_task": is_task,
         }
         keys = (self._keys.usage("turns", who), told, self._spent_by(who))

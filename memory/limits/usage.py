@@ -129,11 +129,7 @@ def expires_at(month: str) -> int:
     return int(datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC).timestamp())
 
 
-_KNOWN_CALLS = 32
-"""A repeated call counts once, unless this many others of its conversation were counted since."""
 NO_PERSON = 0  # the person of tokens that nobody caused, or that a forgotten person did
-_QUOTA_S = 2 * _DAY_S
-_ANSWER = "answer"
 _COUNTED = b"counted"
 
 
@@ -268,7 +264,7 @@ class UsageStore:
                     call.id,
                     sources.index(str(call.source)) + 1,
                     astuple(call.tokens),
-                    person != NO_PERSON and call.source.kind == _ANSWER,
+                    person != NO_PERSON and call.source.kind == "answer",
                 )
                 for call in group
             ]
@@ -279,8 +275,6 @@ class UsageStore:
                 "day": datetime.fromtimestamp(group[0].at, UTC).day,
                 "is_private": is_private,
                 "expires_at": expires_at(month),
-                "known": _KNOWN_CALLS,
-                "quota_s": _QUOTA_S,
                 "noted": [call.id for call in group if call.is_noted],
             }
             scripts.append(self._scripts["count_usage"].command(keys, request))

@@ -1,13 +1,13 @@
 -- KEYS, all in the slot of usage: the turns of a person that were admitted; the turn that was refused and told so; what
 -- today's answers have spent.
 -- ARGV[1], a JSON object: `turn`; `max_turns` within `window_ms`; `told_ms`, how long one turn tells for all, and if that
--- is longer than the window, how long none is admitted; `max_tokens` a day; `known_ms`, how long turns are remembered;
--- `is_task`. 0 means no bound.
+-- is longer than the window, how long none is admitted; `max_tokens` a day; `is_task`. 0 means no bound.
 -- Answers 'admitted'; 'turns' or 'tokens' for the one turn that tells the person about the bound; 'silenced' for later
 -- turns. A repeated turn gets its first answer again.
+local KNOWN_MS = 3600000 -- a turn that is begun again within this time counts once
 local request, now = cjson.decode(ARGV[1]), now_ms()
 local turn = request.turn
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - request.known_ms))
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - KNOWN_MS))
 -- Turns in the future were admitted before the clock went back; they would count until it has caught up.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '(' .. whole(now), '+inf')
 if redis.call('ZSCORE', KEYS[1], turn) then return 'admitted' end
@@ -27,5 +27,5 @@ if request.max_turns > 0 then
   end
 end
 redis.call('ZADD', KEYS[1], whole(now), turn)
-redis.call('PEXPIRE', KEYS[1], request.known_ms)
+redis.call('PEXPIRE', KEYS[1], KNOWN_MS)
 return 'admitted'

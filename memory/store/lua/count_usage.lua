@@ -3,10 +3,11 @@
 -- then the person's days, unless they are the first key.
 -- ARGV[1], a JSON object: `calls`, each with its id, the number of its source, its tokens (fresh, cached, output,
 -- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `is_private`, whether the first
--- key has days; `expires_at`, when the month's sums expire; `known`, how many ids of earlier calls the first key remembers;
--- `quota_s`, how long the quota's sum is kept; `noted`, the ids of those calls that are noted. A call that is remembered, or
--- whose note is gone because somebody has counted it, is not counted again.
+-- key has days; `expires_at`, when the month's sums expire; `noted`, the ids of those calls that are noted. A call that is
+-- remembered, or whose note is gone because somebody has counted it, is not counted again.
 -- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
+local KNOWN_CALLS = 32 -- how many ids of earlier calls the first key remembers
+local QUOTA_S = 172800 -- how long the quota's sum is kept
 local request = cjson.decode(ARGV[1])
 local is_counted = {}
 -- Redis 8 and Valkey 9.1 have one command that removes several notes and says which were there.
@@ -59,14 +60,14 @@ local function add(key, prefix, before, ...)
 end
 
 local id_length = #request.calls[1][1] + 1
-local counted = string.sub(earlier, -request.known * id_length) .. ids
+local counted = string.sub(earlier, -KNOWN_CALLS * id_length) .. ids
 add(KEYS[1], prefix, {unpack(found, 2, #request.sources + 1)}, 'counted', counted)
 add(KEYS[2], of_day)
 local sum_of_person = redis.call('ZINCRBY', KEYS[3], total, request.person)
 if tonumber(sum_of_person) == total then redis.call('EXPIREAT', KEYS[3], request.expires_at) end
 if quota > 0 then
   local sum = redis.call('HINCRBY', KEYS[5], 'sum', quota)
-  if sum == quota then redis.call('EXPIRE', KEYS[5], request.quota_s) end
+  if sum == quota then redis.call('EXPIRE', KEYS[5], QUOTA_S) end
 end
 if KEYS[6] then add(KEYS[6], of_day) end
 return 1
