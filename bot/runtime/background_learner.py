@@ -46,7 +46,7 @@ class BackgroundLearner:
     after_again_s: float = 2.0
     _slots: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _MAX_CONCURRENT))
     _is_stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _running: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
+    running: dict[Scope, asyncio.Task[None]] = field(default_factory=dict)
     _again: set[Scope] = field(default_factory=set)
 
     def learn(self, conversation: Scope) -> None:
@@ -54,14 +54,14 @@ class BackgroundLearner:
 
         No error is raised: learning that fails is logged, and the sweep starts it again.
         """
-        if conversation in self._running:
+        if conversation in self.running:
             self._again.add(conversation)
             return
         task = asyncio.create_task(self._learn(conversation), name=f"learn {conversation.tag}")
-        self._running[conversation] = task
+        self.running[conversation] = task
 
         def ended(_: asyncio.Task[None]) -> None:
-            del self._running[conversation]
+            del self.running[conversation]
             if conversation in self._again and not self._is_stopping.is_set():
                 self._again.discard(conversation)
                 self.learn(conversation)
@@ -71,7 +71,7 @@ class BackgroundLearner:
     async def stop(self, grace_s: float) -> None:
         """Let running tasks finish within `grace_s`, then cancel them; a sweep learns the rest."""
         self._is_stopping.set()
-        await end_tasks(self._running.values(), grace_s)
+        await end_tasks(self.running.values(), grace_s)
 
     async def _learn(self, conversation: Scope) -> None:
         """Learn, then call what follows learning until all of it is done; log every error."""

@@ -104,7 +104,7 @@ _NEXT_JOB_S = 1.0
 _SWEEP_EVERY_S = 60.0
 _PEOPLE_EVERY_S = 86_400.0
 _SWEEPER_LEASE_MS = 90_000
-_LEARN_EVERY_S = 10.0
+_LEARN_EVERY_S, _MORE_LATE_S = 10.0, 0.5
 _MAX_LATE_LEARNING = 4
 _JOB_IDLE_MS = 60_000
 
@@ -123,6 +123,7 @@ class Maintenance:
     deleting: Callable[[CallContext], Awaitable[None]]
     _swept_everything: bool = field(default=False, init=False)
     _people_due: float = field(default=0, init=False)
+    _late: list[Scope] = field(default_factory=list, init=False)  # under way
 
     def __post_init__(self) -> None:
         memory = self.memory
@@ -174,9 +175,14 @@ class Maintenance:
         if woken:
             log.info("conversations woken again", conversations=woken)
 
-    async def _learn_late(self) -> None:
-        for conversation in await self.memory.sweep.take_late_learning(_MAX_LATE_LEARNING):
+    async def _learn_late(self) -> float | None:
+        """Learn what is late, a few at a time: at midnight all that waited for a quota is."""
+        self._late = [each for each in self._late if each in self.learner.running]
+        room = _MAX_LATE_LEARNING - len(self._late)
+        for conversation in await self.memory.sweep.take_late_learning(room):
             self.learner.learn(conversation)
+            self._late.append(conversation)
+        return _MORE_LATE_S if self._late else None
 
     async def _serve_jobs(self) -> float | None:
         """Run one job; return when to look for another one, None if there was none."""

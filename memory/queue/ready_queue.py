@@ -186,16 +186,10 @@ class Sweep:
 
     async def take_late_learning(self, max_conversations: int) -> list[Scope]:
         """Return conversations whose learning is overdue, each to one process at a time."""
-        key, now = self._store.keys.learning, time()
-        late = await self._store.client.call(
-            *("ZRANGEBYSCORE", key, "-inf", now), *("WITHSCORES", "LIMIT", 0, max_conversations)
-        )
-        taken = []
-        for tag, score in late:
-            request = {"member": tag.decode(), "score": repr(score), "next": now + _LEARN_AGAIN_S}
-            if await self._store.scripts["take_due"]([key], request):
-                taken.append(Scope(tag.decode()))
-        return taken
+        now = time()
+        request = {"now": now, "next": now + _LEARN_AGAIN_S, "max": max_conversations}
+        late = await self._store.scripts["take_late"]([self._store.keys.learning], request)
+        return [Scope(tag.decode()) for tag in late]
 
     async def prune(self) -> None:
         """Remove scopes and dead letters that have expired from the indexes."""

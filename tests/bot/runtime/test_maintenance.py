@@ -21,12 +21,14 @@ from bot.telegram.errors import (
     Unreachable,
 )
 from memory.erasure.jobs import FinishedJob, Job
+from memory.learning.learner import LearningRound
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.scopes.changes import Receipt
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.errors import StoreRefused, StoreUnavailable
+from memory.store.keys import Scope
 from tests.bot.features.services import SENTENCES
 from tests.memory.turns import HERE
 from tests.quiet_chat import QuietChat
@@ -136,6 +138,29 @@ async def test_a_job_that_cannot_be_reported_yet_or_that_another_process_runs_de
         await maintenance._serve_jobs()
     assert reports == ["delayed", "other"]
     assert await memory.client.call("XLEN", memory.keys.jobs) == 2
+
+
+async def test_late_learning_begins_as_soon_as_an_earlier_one_has_ended(memory: Memory) -> None:
+    """Four at a time. At midnight all conversations are late that waited for a quota."""
+    begun, ending = list[str](), asyncio.Event()
+
+    async def learn(conversation: Scope) -> LearningRound:
+        begun.append(conversation.tag)
+        await ending.wait()
+        return LearningRound()
+
+    maintenance = Maintenance(memory, BackgroundLearner(learn), nothing, nothing)
+    late = [f"c:{chat}:0" for chat in range(1, 7)]
+    for due, tag in enumerate(late):
+        await memory.client.call("ZADD", memory.keys.learning, due, tag)
+    for begun_until in (4, 6):
+        for _ in range(2):
+            assert (await maintenance._learn_late() or 9) < 1
+        await asyncio.sleep(0)
+        assert begun == late[:begun_until]
+        ending.set()
+        await asyncio.gather(*maintenance.learner.running.values())
+    assert await maintenance._learn_late() is None
 
 
 @pytest.mark.parametrize(

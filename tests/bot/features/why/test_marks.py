@@ -109,7 +109,7 @@ async def test_a_mark_without_a_permit_comes_when_there_is_one(memory: Memory) -
     chat = Reactions(has_no_permit=3)
     learner = BackgroundLearner(memory.learn, [LearnedMarks(memory, chat).show], after_again_s=0)
     learner.learn(HERE)
-    await asyncio.gather(*learner._running.values())
+    await asyncio.gather(*learner.running.values())
     assert chat.marked == {101}
     assert chat.has_no_permit == 0
     waiting = BackgroundLearner(
