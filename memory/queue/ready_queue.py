@@ -16,6 +16,7 @@ from memory.store.commands import Reply, Request
 from memory.store.errors import StoreRefused
 from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Scripts, Store, stream_entries
+from memory.work.items import ANSWER_S
 
 GROUP = "workers"
 _REMOVE_AFTER_MS = 3600 * 1000
@@ -147,24 +148,27 @@ class Sweep:
         """Wake up conversations whose messages have neither a lease nor a wake-up; return how many.
 
         Looks at the conversations that were active in the last 48 hours, or with `everything` at
-        all of them, newest first. A lease that is longer than any we give does not count, because
-        the clock of the server went back.
+        all of them, newest first. Then it also lists work items that their index has lost. A lease
+        that is longer than any we give does not count: the clock of the server went back.
         """
         woken = 0
         wake_ups: set[str] | None = None
         async for page in self._pages("-inf" if everything else int(time()) - _RECENT_S):
-            names = [self._store.keys.scope(conversation) for conversation in page]
-            waiting = [("ZCARD", name.mailbox) for name in names]
-            leases = [("PTTL", name.lease) for name in names]
-            answers = await self._store.client.pipeline([*waiting, *leases])
-            states = zip(page, answers[: len(page)], answers[len(page) :], strict=True)
-            for conversation, count, left_ms in states:
+            calls = [
+                self._store.call("left_behind", each, {"at_items": everything}) for each in page
+            ]
+            states = dict(zip(page, await self._store.client.pipeline(calls), strict=True))
+            for conversation, (count, left_ms, _) in states.items():
                 if not count or 0 <= left_ms <= self._lease_ms:
                     continue
                 wake_ups = await self._wake_ups() if wake_ups is None else wake_ups
                 if left_ms > self._lease_ms or conversation.tag not in wake_ups:
                     await self._mailbox.wake(conversation)
                     woken += 1
+            items = [(here.tag, id_.decode()) for here, (*_, ids) in states.items() for id_ in ids]
+            # Not sooner, because an item may wait for its button.
+            add = "ZADD", self._store.keys.work, "NX", round(1000 * (time() + ANSWER_S))
+            await self._store.client.pipeline([(*add, f"{tag}|{id_}") for tag, id_ in items])
         return woken
 
     async def wake_due(self) -> float:

@@ -33,7 +33,7 @@ from memory.work.item import BEGUN, WorkItem, due_task
 from tests.bot.features.services import SENTENCES
 from tests.conftest import Doomed
 from tests.memory.clients import DyingClient
-from tests.memory.turns import ANN, HERE, close, take
+from tests.memory.turns import ANN, GROUP, HERE, close, take
 from tests.memory.work.test_items import LEASE_S, let_the_lease_end, reminder, store
 from tests.quiet_chat import QuietChat, no_export
 
@@ -225,6 +225,24 @@ async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
     await let_the_lease_end(memory, one.id)
     await work(due)
     assert chat.texts == [TEXT]
+
+
+@pytest.mark.parametrize("is_key", [True, False])
+async def test_damaged_items_of_one_chat_do_not_hold_up_those_of_others(
+    memory: Memory, *, is_key: bool
+) -> None:
+    """They are the first in the index, and as many as a worker looks at."""
+    past = [reminder(str(number), due=number + 1) for number in range(8)]
+    await store(memory, *past, conversation=GROUP)
+    await store(memory, reminder(due=time.time() - 1), update_id=2)
+    key = memory.keys.scope(GROUP).work
+    for each in past:
+        await memory.client.call(*(("SET", key) if is_key else ("HSET", key, each.id)), "damaged")
+    due = worker(memory, chat := ScriptedChat([]))
+    for _ in range(2):
+        await work(due)
+    assert [text.splitlines()[0] for text in chat.texts] == [TEXT]
+    assert 50 < await memory.work.due_in_s() < 70
 
 
 @pytest.mark.parametrize(("late_s", "pause_s"), [(1, 60), (600, 600), (9e6, 86_400)])

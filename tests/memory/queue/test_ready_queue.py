@@ -10,6 +10,7 @@ from memory.store.keys import Scope
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import memory_of
 from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, exchange, put
+from tests.memory.work.test_items import reminder, store
 
 
 async def test_wake_ups_sent_before_the_first_worker_are_read(memory: Memory) -> None:
@@ -90,6 +91,23 @@ async def test_a_sweep_relies_on_no_lost_old_or_future_wake_up(
         await memory.client.call("XADD", ready_queue, at, "c", HERE.tag)
     assert await memory.sweep.wake_waiting(everything=True) == 1
     assert await memory.client.call("XLEN", ready_queue) == 1 + bool(hours)
+
+
+async def test_a_whole_sweep_lists_an_item_that_its_index_has_lost_also_behind_a_damaged_chat(
+    memory: Memory,
+) -> None:
+    """The index may be on another server. An item may wait for its button, so it has an hour."""
+    lost, kept = (reminder(text, due=time.time() - 60) for text in ("lost", "kept"))
+    await store(memory, lost, kept)
+    await exchange(memory, 1, GROUP)
+    await memory.client.call("SET", memory.keys.scope(GROUP).mailbox, "damaged")
+    await memory.client.call("ZREM", memory.keys.work, f"{HERE.tag}|{lost.id}")
+    found = []
+    for everything in (False, True):
+        await memory.sweep.wake_waiting(everything=everything)
+        looks = await memory.client.call("ZRANGE", memory.keys.work, 0, -1, "WITHSCORES")
+        found.append([round((ms / 1000 - time.time()) / 60) for _, ms in looks])
+    assert found == [[-1], [-1, 60]]
 
 
 async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
