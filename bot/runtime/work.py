@@ -167,10 +167,12 @@ class WorkLoop:
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
         late_s = self.items.now() - item.due
-        if delivery.refused == "closed" and not next_due and late_s < MAX_CLOSED_S:
+        waits = {"closed": not next_due, "blocked": item.message_id}.get(delivery.refused or "")
+        if waits and late_s < MAX_CLOSED_S:
             await self._wait(taken)
             return
-        close = partial(self.items.close, taken, 0 if delivery.refused == "chat_gone" else next_due)
+        ends = delivery.refused in ("chat_gone", "blocked")
+        close = partial(self.items.close, taken, 0 if ends else next_due)
         await self.deliverer.guard(delivery.in_doubt, close)
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 

@@ -33,7 +33,7 @@ from memory.store.errors import distrust
 
 _OfThePlace = Literal["chat_gone", "topic_gone", "closed", "message_gone", "reply_gone"]
 _OfTheContent = Literal["entities", "not_copied", "unchanged", "too_long", "too_big", "no_voice"]
-RefusalReason = _OfThePlace | _OfTheContent | Literal["other"]
+RefusalReason = _OfThePlace | _OfTheContent | Literal["blocked", "other"]
 
 _DEFAULT_WAIT_S, _MAX_WAIT_S = 5.0, 86_400.0
 """For a 429 that does not say how long to wait, such as a proxy's; and the longest wait."""

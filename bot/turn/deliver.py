@@ -112,7 +112,7 @@ class Delivery:
     outcome: Literal["delivered", "unknown", "undeliverable"]
     sent: tuple[int, ...]  # ids of the messages in the chat
     in_doubt: InDoubt
-    refused: RefusalReason | None = None  # "chat_gone" also after a 403
+    refused: RefusalReason | None = None  # "blocked": a 403
 
 
 @dataclass(slots=True, eq=False)
@@ -168,7 +168,7 @@ class Deliverer:
                 sent_id, to = await self._send(to, part, marking, former, requesting)
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
-                refused = error.reason if isinstance(error, Refused) else "chat_gone"
+                refused = error.reason if isinstance(error, Refused) else "blocked"
                 return Delivery("undeliverable", sent, InDoubt(to.chat_id), refused)
             except OutcomeUnknown as error:
                 log.warning("delivery unknown", part=number, reason=str(error))

@@ -214,7 +214,7 @@ class TurnRunner:
             answers = (each.sent_at for each in history.messages if each.role == "assistant")
             after = task.after_closed(now, max(answers, default=0))
             await self.work.confirm(conversation, after, task.due)
-        elif refused in ("topic_gone", "closed"):
+        elif refused in ("topic_gone", "closed", "blocked"):
             text = replace(task, is_task=False, rule="", due=now, closed_since=0)
             await self.work.confirm(conversation, text, task.due)
 

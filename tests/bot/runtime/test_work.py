@@ -42,6 +42,7 @@ TEXT = "⏰ Call Ben"
 DOUBTED = f"{TEXT}\n\n{_NOTE.text}"
 [_LOST] = SENTENCES.say("en", "reminders.lost_topic")
 LAST = f"{TEXT}\n\n{_LOST.text}"
+CLOSED = Refused("closed")
 
 
 @dataclass
@@ -258,8 +259,9 @@ async def test_an_item_of_an_unknown_kind_waits_as_long_as_it_is_late(
 
 
 async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
-    """A flood: later. Blocked: erased, also if it would repeat. Refused: at its next time."""
-    chat = ScriptedChat([FloodWait(3), None, Blocked(), Refused("other"), FloodWait(600)])
+    """A flood: later. No chat: erased, also if it would repeat. Refused: at its next time."""
+    gone = Refused("chat_gone")
+    chat = ScriptedChat([FloodWait(3), None, gone, Refused("other"), FloodWait(600)])
     for number, (rule, left) in enumerate([("", 0), ("0 9 * * *", 0), ("0 9 * * *", 1), ("", 1)]):
         one = replace(reminder(str(number), due=time.time() - 1), rule=rule)
         await store(memory, one, update_id=number + 1)
@@ -291,10 +293,15 @@ async def test_what_has_lost_its_topic_or_its_chat_ends(
     assert len(await memory.work.list_open(HERE)) == bool(waits)
 
 
-@pytest.mark.parametrize("topic_id", [0, 5])
-async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_id: int) -> None:
-    one = await store(memory, replace(reminder(due=time.time() - 600), topic_id=topic_id))
-    chat = ScriptedChat([Refused("closed")] * (2 if topic_id else 1))
+@pytest.mark.parametrize(
+    ("topic_id", "rule", "errors"),
+    [(0, "", [CLOSED]), (5, "", [CLOSED] * 2), (5, "0 9 * * *", [Blocked()])],
+)
+async def test_a_reminder_waits_while_its_chat_is_closed_or_has_blocked_the_bot(
+    memory: Memory, topic_id: int, rule: str, errors: list[TelegramError | None]
+) -> None:
+    item = replace(reminder(due=time.time() - 600), topic_id=topic_id, rule=rule)
+    one, chat = await store(memory, item), ScriptedChat(errors)
     await work(worker(memory, chat))
     assert chat.texts == []
     held_s = await memory.work.due_in_s()
@@ -302,13 +309,20 @@ async def test_a_reminder_waits_while_its_chat_is_closed(memory: Memory, topic_i
     await let_the_lease_end(memory, one.id)
     await work(worker(memory, chat))
     assert [text.splitlines()[0] for text in chat.texts] == [TEXT]
-    assert await memory.work.list_open(HERE) == []
+    left = await memory.work.list_open(HERE)
+    assert [each.due > time.time() for each in left] == [True] * bool(rule)
 
 
-async def test_an_item_ends_if_its_chat_is_closed_for_a_month(memory: Memory) -> None:
+@pytest.mark.parametrize(
+    ("days", "asked", "error"), [(31, 11, CLOSED), (31, 11, Blocked()), (1, 0, Blocked())]
+)
+async def test_an_item_ends_if_its_chat_is_closed_for_a_month_or_nobody_asked_for_it(
+    memory: Memory, days: int, asked: int, error: TelegramError
+) -> None:
     """Who gave a task that has ended hears of it in their private chat."""
-    await store(memory, reminder(due=time.time() - 31 * 86_400))
-    chat = ScriptedChat([Refused("closed")])
+    item = reminder(due=time.time() - days * 86_400)
+    await store(memory, replace(item, rule="0 9 * * *" * (error is not CLOSED), message_id=asked))
+    chat = ScriptedChat([error])
     await work(worker(memory, chat))
     assert await memory.work.list_open(HERE) == []
     ended = replace(reminder(due=time.time()), chat_id=-100, closed_since=1.0)

@@ -214,11 +214,7 @@ PLAIN = ["$$x^2$$", "one", "two", "three"]
         ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), InDoubt(CHAT, 101))),
         ([Refused("other")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
         ([BadToken("404")], PLAIN, Delivery("delivered", (101, 102, 103), InDoubt(CHAT, 103))),
-        (
-            [Blocked()] * 2,
-            PLAIN[:2],
-            Delivery("undeliverable", (), InDoubt(CHAT), refused="chat_gone"),
-        ),
+        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), InDoubt(CHAT), "blocked")),
         (
             [OutcomeUnknown("?")],
             ["$$x^2$$", "three"],
@@ -269,7 +265,7 @@ UNKNOWN = Delivery("unknown", (100, 102), InDoubt(CHAT, 102))
 @pytest.mark.parametrize(
     ("answer", "delivery"),
     [
-        (Blocked(), replace(REFUSED, refused="chat_gone")),
+        (Blocked(), replace(REFUSED, refused="blocked")),
         (Refused("topic_gone"), replace(REFUSED, refused="topic_gone")),
         (Refused("entities"), replace(REFUSED, refused="entities")),
         (OutcomeUnknown(), UNKNOWN),
