@@ -10,7 +10,7 @@ nothing is lost, only delivered again.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Container, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -119,7 +119,8 @@ class Backoff:
         while True:
             try:
                 answer = await step()
-            except final:
+            except final as error:
+                self.health.last_error = type(error).__name__
                 raise
             except TelegramError as error:
                 await self.wait(error)
@@ -130,7 +131,7 @@ class Backoff:
 
 POLL_S = 20
 _MAX_UPDATES = 100  # of one poll
-_MAX_STUCK = 100  # full polls (about a minute), after which updates refused alone are dropped
+_MAX_STUCK = 100  # full polls (about a minute), after which updates refused alone are held
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -173,6 +174,7 @@ class Poller:
     _offset: int | None = field(default=None, init=False)
     _accepted_ahead: set[int] = field(default_factory=set, init=False)
     _stuck: int = field(default=0, init=False)
+    _held: dict[int, RawUpdate] = field(default_factory=dict, init=False)  # handed on first
     # `identify` has checked; a webhook that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
 
@@ -239,9 +241,9 @@ class Poller:
         """
         handed: _Handed = {}
         is_closed = False
+        polled = {cast(int, each["update_id"]): each for each in updates}
         try:
-            for update in updates:
-                update_id = cast(int, update["update_id"])
+            for update_id, update in (self._held | polled).items():
                 handed[update_id] = None
                 if update_id in self._accepted_ahead:
                     continue
@@ -256,38 +258,42 @@ class Poller:
             await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
         finally:
             await end_tasks(filter(None, handed.values()))
-        self._settle(handed, {each["update_id"] for each in updates if "message" in each})
+        self._settle(handed, polled)
 
-    def _settle(self, handed: _Handed, messages: Container[object]) -> None:
-        """Move the offset past what is done or dropped; raise the first failure that is left."""
+    def _settle(self, handed: _Handed, polled: Mapping[int, RawUpdate]) -> None:
+        """Move the offset past what is done or held; raise the first failure."""
         failures = {id_: why for id_, each in handed.items() if each and (why := each.exception())}
-        is_full = len(handed) == _MAX_UPDATES
-        if self._count_stuck(failures.values() if is_full else ()):
-            log.error("updates dropped", updates=[*failures], reason="refused in full polls")
-            failures.clear()
-        ids = list(handed)
-        end = ids.index(next(iter(failures))) if failures else len(ids)
+        for done in handed.keys() - failures.keys():
+            self._held.pop(done, None)
+        ids = [each for each in handed if each in polled]
+        refused = [each for each in ids if each in failures]
+        is_full = len(ids) == _MAX_UPDATES
+        if self._count_stuck(failures.values() if is_full and refused else ()):
+            # No new update comes before these. We keep them, and Telegram may forget them.
+            log.error("updates held", updates=refused, reason="refused in full polls")
+            self._held |= {each: polled[each] for each in refused[: _MAX_UPDATES - len(self._held)]}
+            refused = []
+        end = ids.index(refused[0]) if refused else len(ids)
         if end > 0:
             self._offset, self._stuck = ids[end - 1] + 1, 0  # the next poll brings new ones
-        if not failures:
+        if end == len(polled):
             self._accepted_ahead.clear()
-            return
-        refusal = next(iter(failures.values()))
         ahead = [each for each in ids[end:] if each not in failures]
         self._accepted_ahead.update(ahead)
+        refusal = next(iter(failures.values()), None)
         if is_full and isinstance(refusal, UpdateRefused):
             # Intake drops a refused update when it stores a different one a minute later. A full
             # poll brings no new one, so one message is repeated, and no press: it would act twice.
-            repeated = next((each for each in ahead if each in messages), 0)
+            repeated = next((each for each in ahead if "message" in polled[each]), 0)
             self._accepted_ahead.discard(repeated)
-        raise refusal
+        if refusal:
+            raise refusal
 
     def _count_stuck(self, failures: Collection[BaseException]) -> bool:
         """Count the full polls in a row that refused only single updates; tell if too many did."""
         causes = [each.__cause__ for each in failures if isinstance(each, UpdateRefused)]
-        # Errors of Telegram may all come from one chat; those of Redis or our code may hit others.
+        # Errors of Telegram may all come from one chat. Two others may come from all chats.
         others = [each for each in causes if not isinstance(each, TelegramError)]
-        is_common = len(others) > 1 or any(isinstance(each, StoreError) for each in others)
-        are_single = bool(causes) and len(causes) == len(failures) and not is_common
+        are_single = bool(causes) and len(causes) == len(failures) and len(others) < 2
         self._stuck = self._stuck + 1 if are_single else 0
         return self._stuck > _MAX_STUCK

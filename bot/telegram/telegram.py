@@ -96,11 +96,7 @@ class HttpTelegram:
 
     async def identify(self, *, polls: bool) -> BotIdentity:
         """Wait until Telegram says who we are; if `polls`, then make sure that we may poll."""
-        try:
-            me = await self._backoff("identify").retry(self.client.identify, BadToken)
-        except BadToken as error:
-            self.health.last_error = type(error).__name__
-            raise
+        me = await self._backoff("identify").retry(self.client.identify, BadToken)
         self.health.identity = me
         log.info(
             "bot identified",
