@@ -13,12 +13,13 @@ HOURS_MS = 3 * 3_600_000
 LEASE_MS = 30_000
 
 
-async def test_a_lease_from_the_future_is_cut_to_the_usual_length(memory: Memory) -> None:
+async def test_a_lease_from_the_future_or_without_an_end_is_cut(memory: Memory) -> None:
     await begin(memory, 1)
     lease = memory.keys.scope(HERE).lease
-    await memory.client.call("PEXPIRE", lease, HOURS_MS)
-    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
-    assert 0 < await memory.client.call("PTTL", lease) <= LEASE_MS
+    for change in (("PEXPIRE", lease, HOURS_MS), ("PERSIST", lease)):
+        await memory.client.call(*change)
+        assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
+        assert 0 < await memory.client.call("PTTL", lease) <= LEASE_MS
 
 
 async def test_a_wake_up_is_kept_when_the_lease_is_from_the_future(memory: Memory) -> None:
@@ -50,12 +51,14 @@ async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memor
     assert await memory.sweep.wake_waiting(everything=True) == 1
 
 
-async def test_another_process_gets_the_poller_lease_from_the_future(memory: Memory) -> None:
+async def test_another_process_gets_a_damaged_lease_or_one_from_the_future(memory: Memory) -> None:
     dead, heir = (memory.store.lease(memory.keys.poller, LEASE_MS) for _ in range(2))
     assert await dead.hold()
     await memory.client.call("PEXPIRE", memory.keys.poller, HOURS_MS)
     assert not await heir.hold()
     assert 0 < await memory.client.call("PTTL", memory.keys.poller) <= LEASE_MS
+    await memory.client.call("HSET", memory.keys.sweeper, "damaged", 1)
+    assert await memory.store.lease(memory.keys.sweeper, LEASE_MS).hold()
 
 
 async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> None:

@@ -3,13 +3,13 @@
 local function hold_lease(key, token, ttl_ms)
   local taken = redis.pcall('SET', key, token, 'PX', ttl_ms, 'NX')
   if taken and not taken.err then return true end
-  local holder = redis.call('GET', key)
-  if holder and holder ~= token then
+  local holder = redis.pcall('GET', key)
+  if type(holder) == 'string' and holder ~= token then
     -- Written before the clock went back; its holder may be dead.
     if is_from_the_future(key, ttl_ms) then redis.call('PEXPIRE', key, ttl_ms) end
     return false
   end
-  if not holder then
+  if holder ~= token then -- it is free, or the key is damaged
     redis.call('DEL', key) -- a script that deletes first may write afterwards, even when Redis is full
     redis.call('SET', key, token)
   end
