@@ -238,17 +238,6 @@ async def test_a_message_to_a_full_mailbox_is_dropped(
     assert [entry.update_id for entry in await waiting(store)] == [1]
 
 
-async def test_with_too_many_pending_conversations_messages_are_refused_and_buttons_work(
-    store: RedisClient,
-) -> None:
-    await wake(store, MAX_PENDING + 1)
-    intake = intake_on(store, buttons := Buttons())
-    with pytest.raises(IntakeClosed):
-        await intake.accept(raw.message("Hello"))
-    await intake.accept(raw.pressed())
-    assert (await waiting(store), len(buttons.pressed)) == ([], 1)
-
-
 async def test_a_reply_to_our_question_passes_no_closed_intake(store: RedisClient) -> None:
     """It may be a message after all, which is stored then."""
     await wake(store, MAX_PENDING + 1)

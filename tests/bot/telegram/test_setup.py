@@ -151,16 +151,6 @@ async def test_polling_is_refused_while_a_webhook_is_set(bot_api: Made, api: Scr
     assert api.named("deleteWebhook") == []
 
 
-async def test_polling_takes_a_webhook_over_if_allowed(bot_api: Made, api: ScriptedApi) -> None:
-    api.script(ok(US), delivering_to("https://prod.example.org/secret-path"))
-    with capture_logs() as logs:
-        await bot_api(take_over=True).identify(polls=True)
-    [warned] = [line for line in logs if line["log_level"] == "warning"]
-    assert warned["event"].startswith("webhook taken over")
-    assert warned["host"] == "prod.example.org"
-    assert [call.method for call in api.calls] == ["getMe", "getWebhookInfo", "deleteWebhook"]
-
-
 @pytest.mark.parametrize("url", ["", "https://elsewhere.example/telegram"])
 async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
     bot_api: Made, api: ScriptedApi, health: TelegramHealth, url: str

@@ -322,18 +322,6 @@ async def test_what_only_has_to_be_sent_does_not_wait_for_a_persons_answers(rig:
         gate.opened.set()
 
 
-async def test_messages_of_a_conversation_are_answered_in_order(rig: Rig) -> None:
-    gate = rig.gate()
-    async with rig.working(1):
-        await rig.runner.begun(1)
-        for update_id in (2, 3):
-            await put(rig.memory, update_id)
-        gate.opened.set()
-        await rig.until_acknowledged(1)
-    assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2, 3])]
-    assert rig.runner.max_running == 1
-
-
 async def test_a_new_wake_up_of_a_held_conversation_goes_and_the_holders_stays(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.working(1):

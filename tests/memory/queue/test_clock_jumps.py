@@ -35,20 +35,15 @@ async def test_a_wake_up_is_kept_when_the_lease_is_from_the_future(memory: Memor
         assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
 
 
-async def test_a_message_counts_no_lease_from_the_future(memory: Memory) -> None:
+async def test_neither_a_message_nor_a_sweep_counts_a_lease_from_the_future(memory: Memory) -> None:
     await begin(memory, 1)
     await put(memory, 2)
+    assert await memory.sweep.wake_waiting(everything=True) == 0
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
     await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
     await put(memory, 3)
-    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
-
-
-async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memory: Memory) -> None:
-    await begin(memory, 1)
-    assert await memory.sweep.wake_waiting(everything=True) == 0
-    await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
     assert await memory.sweep.wake_waiting(everything=True) == 1
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 3
 
 
 async def test_another_process_gets_a_damaged_lease_or_one_from_the_future(memory: Memory) -> None:

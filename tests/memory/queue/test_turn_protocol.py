@@ -45,33 +45,18 @@ async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memo
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
 
 
-async def test_messages_are_answered_in_the_order_of_their_update_ids(memory: Memory) -> None:
-    for update_id in (3, 1, 2):
-        await put(memory, update_id)
-    turn = await take(memory)
-    assert [entry.update_id for entry in turn.entries] == [1, 2, 3]
-
-
-async def test_a_command_is_a_turn_of_its_own_in_its_place(memory: Memory) -> None:
-    await put(memory, 1)
-    await memory.mailbox.put(HERE, Entry(2, ANN, is_alone=True, body=b"/new"))
-    turn: object = await begin(memory, 3)
+async def test_messages_are_taken_by_their_ids_a_command_alone_and_at_most_32_of_one_sender(
+    memory: Memory,
+) -> None:
+    for update_id in (*range(5, 38), 3, 1, 2):
+        await put(memory, update_id, GROUP, sender=BOB if update_id == 3 else ANN)
+    await memory.mailbox.put(GROUP, Entry(4, ANN, is_alone=True, body=b"/new"))
+    turn: object = await take(memory, GROUP)
     taken = []
     while isinstance(turn, OpenTurn):
         taken.append([entry.update_id for entry in turn.entries])
         turn = (await close(memory, turn)).then
-    assert taken == [[1], [2], [3]]
-
-
-async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memory) -> None:
-    for update_id, sender in ((1, ANN), (2, ANN), (3, BOB), (4, ANN)):
-        await put(memory, update_id, GROUP, sender=sender)
-    turn = await take(memory, GROUP)
-    assert [entry.update_id for entry in turn.entries] == [1, 2]
-
-
-async def test_an_empty_mailbox_gives_no_lease(memory: Memory) -> None:
-    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
+    assert taken == [[1, 2], [3], [4], [*range(5, 37)], [37]]
 
 
 async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) -> None:
@@ -152,12 +137,6 @@ async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> 
         await erasing
         with pytest.raises(LeaseLost):
             await memory.turns.write_outbox(turn, b"[]")
-
-
-async def test_handing_a_turn_over_does_not_count_as_an_attempt(memory: Memory) -> None:
-    turn = await begin(memory, 1)
-    await memory.turns.hand_over(turn.lease)
-    assert (await take(memory)).attempts == 1
 
 
 async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
