@@ -88,18 +88,15 @@ class Drawer:
 
         Others refuse to be asked, because they always send the picture.
         """
-        if self._takes_format:
-            try:
-                return await self._post(body | {"response_format": "b64_json"})
-            except ModelRefused as refusal:
-                if not refusal.objects_to("response_format"):
-                    raise
-                self._takes_format = False
-        return await self._post(body)
-
-    async def _post(self, body: dict[str, object]) -> bytes:
-        # The time limit ends a call before its silence does, so nothing is drawn twice.
-        return await self.client.post_whole(Post(_PATH, body, 2 * self.timeout_s), _MAX_BYTES)
+        asked = body | {"response_format": "b64_json"} if self._takes_format else body
+        try:
+            # The time limit ends a call before its silence does, so nothing is drawn twice.
+            return await self.client.post_whole(Post(_PATH, asked, 2 * self.timeout_s), _MAX_BYTES)
+        except ModelRefused as refusal:
+            if asked is body or not refusal.objects_to("response_format"):
+                raise
+            self._takes_format = False
+            return await self._posted(body)
 
 
 def draw_picture_tool(drawer: Drawer) -> Tool[DrawPictureArguments]:
@@ -108,6 +105,8 @@ def draw_picture_tool(drawer: Drawer) -> Tool[DrawPictureArguments]:
     async def run(arguments: DrawPictureArguments, context: AgentContext) -> str:
         if len(context.files) >= MAX_FILES:
             raise ToolError(f"an answer has at most {MAX_FILES} files, and this one has them")
+        place = OutgoingFile(arguments.title)  # kept, because calls of one step run side by side
+        context.files.append(place)
         try:
             picture = await drawer.picture(arguments.prompt)
         except ContentRefused as refusal:
@@ -120,6 +119,8 @@ def draw_picture_tool(drawer: Drawer) -> Tool[DrawPictureArguments]:
             raise ToolError(
                 "the picture could not be drawn; tell the person, and that they may ask again later"
             ) from error
+        finally:
+            context.files.remove(place)
         return ToolOutput("It is drawn.", [OutgoingFile(f"{arguments.title}.png", picture)])
 
     return Tool(

@@ -1,5 +1,7 @@
 """A picture comes from models of both kinds, within a time limit and a size, or not at all."""
 
+from asyncio import gather
+
 import pytest
 
 from bot.features.drawing import feature
@@ -64,11 +66,13 @@ async def test_neither_too_large_an_answer_nor_an_address_is_fetched(
     assert {call.path for call in server.log.calls} == {"/v1/images/generations"}
 
 
-async def test_no_more_is_drawn_than_can_be_sent(
+async def test_no_more_is_drawn_than_can_be_sent_also_side_by_side(
     client: ModelClient, server: ModelApiServer, context: AgentContext
 ) -> None:
+    draw = draw_picture_tool(Drawer(client, "gpt-image-1", 10)).run
     dragon = DrawPictureArguments(prompt="A red dragon", title="Dragon")
-    context.files += [OutgoingFile("a.png")] * 3
-    with pytest.raises(ToolError, match="at most 3 files"):
-        await draw_picture_tool(Drawer(client, "dall-e-3", 10)).run(dragon, context)
-    assert server.log.calls == []
+    context.files.append(OutgoingFile("a.png"))
+    ends = await gather(*(draw(dragon, context) for _ in range(4)), return_exceptions=True)
+    assert [isinstance(each, ToolError) for each in ends] == [False, False, True, True]
+    assert len(server.log.calls) - len(server.log.refusals) == 2
+    assert context.files == [OutgoingFile("a.png")]
