@@ -28,6 +28,15 @@ _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
 _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
 _END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # the parser reads nothing after it
+_STYLE = "translate(@style, 'ABDEFHILNOPSTVYZ ', 'abdefhilnopstvyz')"
+_HIDDEN = etree.XPath(
+    "//template | //noscript | /*/*//*[@hidden and not(starts-with(@id, 'S:'))"
+    f" or @aria-hidden='true' or contains({_STYLE}, 'display:none')"
+    f" or contains({_STYLE}, 'visibility:hidden') or contains({_STYLE}, 'font-size:0')"
+    f" and not(contains({_STYLE}, 'font-size:0.') or */@style)]"
+)
+"""What only a model would read. A script of React shows what has such an id at once, and letters
+of the size 0 may only close the gaps between elements that have a size of their own."""
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """In office files, another form of what stands before it."""
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
@@ -80,7 +89,7 @@ def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) 
 
 
 def tree_of(content: bytes) -> etree._Element | None:
-    """Return an HTML file as a tree, None for an empty one.
+    """Return what an HTML file shows as a tree, None for an empty one.
 
     The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have: then
     a file is read again, without most tags, or without such bytes.
@@ -99,6 +108,8 @@ def tree_of(content: bytes) -> etree._Element | None:
         with suppress(LookupError, OSError):  # the latter: its codec was not imported in time
             name = "utf-8" if name.lower().startswith("utf") else name  # it is not UTF-16
             read = content.decode(name, "replace").encode()
+    for each in _HIDDEN(root) if root is not None and read == content else ():
+        each.clear(keep_tail=True)
     return root if read == content else tree_of(read)
 
 
