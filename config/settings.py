@@ -225,7 +225,8 @@ class Settings(BaseSettings):
         0,
         0,
         1_000_000_000,
-        "Tokens of answers to one person in a day (UTC); 0: unlimited; admins are not limited",
+        "Tokens of answers to one person in a day (UTC), and 10 for each second of sound; 0: "
+        "unlimited; admins are not limited",
     )
     prices: values.Prices = values.setting(
         (), "Prices of models in your currency, for `/usage` and the budget"

@@ -78,6 +78,12 @@ class BilledCall:
     id: str = field(default_factory=partial(token_hex, 8))
     is_noted: bool = False  # it is stored, so that no kill loses it, but is in no sum yet
 
+    @property
+    def for_quota(self) -> int:
+        """How many tokens it takes from the quota of its person."""
+        of_kind = {"answer": self.tokens.total, HEARD: _TOKENS_PER_S * self.tokens.reasoning}
+        return of_kind.get(self.source.kind, 0) if self.person != NO_PERSON else 0
+
     @classmethod
     def of_note(cls, note: bytes) -> "BilledCall":
         """Read a noted call; `orjson` writes it."""
@@ -130,6 +136,7 @@ def expires_at(month: str) -> int:
 
 
 NO_PERSON = 0  # the person of tokens that nobody caused, or that a forgotten person did
+_TOKENS_PER_S = 10  # of sound, as models that hear count it; silence gets no answer that counts
 _COUNTED = b"counted"
 
 
@@ -260,12 +267,7 @@ class UsageStore:
 
             sources = list(dict.fromkeys(str(call.source) for call in group))
             listed = [
-                (
-                    call.id,
-                    sources.index(str(call.source)) + 1,
-                    astuple(call.tokens),
-                    person != NO_PERSON and call.source.kind == "answer",
-                )
+                (call.id, sources.index(str(call.source)) + 1, astuple(call.tokens), call.for_quota)
                 for call in group
             ]
             request = {

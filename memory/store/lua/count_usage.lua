@@ -2,7 +2,7 @@
 -- days; its people by tokens; the calls that are only noted so far; for a person also what their quota of today has spent;
 -- then the person's days, unless they are the first key.
 -- ARGV[1], a JSON object: `calls`, each with its id, the number of its source, its tokens (fresh, cached, output,
--- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `is_private`, whether the first
+-- reasoning) and how much it counts for the quota; `sources`; `person`; `day` of the month; `is_private`, whether the first
 -- key has days; `expires_at`, when the month's sums expire; `noted`, the ids of those calls that are noted. A call that is
 -- remembered, or whose note is gone because somebody has counted it, is not counted again.
 -- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
@@ -28,12 +28,12 @@ local function count()
   local earlier, ids, sums, total, quota = found[1] or '', '', {}, 0, 0
   for number in ipairs(request.sources) do sums[number] = {0, 0, 0, 0} end
   for _, call in ipairs(request.calls) do
-    local id, number, tokens, is_for_quota = unpack(call)
+    local id, number, tokens, for_quota = unpack(call)
     if not is_counted[id] and not string.find(earlier .. ids, id, 1, true) then
       ids = ids .. id .. ','
       for i = 1, 4 do sums[number][i] = sums[number][i] + tokens[i] end
       local spent = tokens[1] + tokens[2] + tokens[3]
-      total, quota = total + spent, quota + (is_for_quota and spent or 0)
+      total, quota = total + spent, quota + for_quota
     end
   end
   if ids == '' then return 0 end

@@ -1,7 +1,7 @@
 """Quotas are counted for each person, once for each turn, and expire."""
 
 from memory.limits.quotas import Quota, Verdict
-from memory.limits.usage import BilledCall, BillingSource, Tokens
+from memory.limits.usage import HEARD, BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.turns import ANN, BOB, GROUP
 
@@ -46,13 +46,17 @@ async def test_turns_are_admitted_again_after_a_minute(memory: Memory) -> None:
     assert await verdicts(memory, ANN, TWO_A_MINUTE, "f") == [Verdict.TURNS]
 
 
-async def test_only_tokens_of_answers_count_for_the_quota(memory: Memory) -> None:
+async def test_only_tokens_of_answers_and_seconds_of_sound_count_for_the_quota(
+    memory: Memory,
+) -> None:
     for person, tokens, kind in (
         *((ANN, 40, "answer"), (ANN, 50, "answer"), (BOB, 10, "answer")),
         *((ANN, 1000, "internal"), (ANN, 1000, "embedding")),
     ):
         await spend(memory, person, tokens, kind)
-    assert [await memory.quotas.spent_today(person) for person in (ANN, BOB)] == [90, 10]
+    silence = BilledCall(BillingSource(HEARD, "m"), Tokens(reasoning=60), BOB, "c:-5:0")
+    await memory.usage.count([silence])
+    assert [await memory.quotas.spent_today(person) for person in (ANN, BOB)] == [90, 610]
 
 
 async def test_a_person_without_tokens_is_told_once_but_a_begun_turn_ends(memory: Memory) -> None:
