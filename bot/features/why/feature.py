@@ -20,6 +20,7 @@ from bot.features.why.marks import LearnedMarks
 from bot.reply.parts import Button, Parts
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.erasure.questions import NotConfirmed
+from memory.limits.quotas import Quota, Verdict
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import message_of as stored_message
@@ -59,6 +60,7 @@ NAME = "why"
 _ON_FIRST = 3  # the best ones; the others are on the next pages
 _MAX_TOPICS = 20  # in how many topics, the newest first, a 👎 is looked for
 _MAX_SEARCHED = 200  # among how many of the newest messages of each it is looked for
+_LOOKS = Quota(6, window_ms=30_000)  # of one person: each may read thousands of messages
 
 
 class WhyList:
@@ -148,7 +150,10 @@ class WhyCommand:
         Telegram does not say in which topic the message stands, so our log is searched for it.
         Raise `StoreError`.
         """
-        memory, chat_id = self._memory, thumbs_down.chat_id
+        memory, chat_id, name = self._memory, thumbs_down.chat_id, str(thumbs_down.update_id)
+        who = f"{NAME}:{thumbs_down.sender.id}"
+        if await memory.quotas.admit(who, name, _LOOKS) is not Verdict.ADMITTED:
+            return None
         tags = await memory.client.call("HKEYS", memory.keys.person(thumbs_down.sender.id))
         spoken_in = (Scope(tag.decode()) for tag in tags)
         topics = {each.topic_id for each in spoken_in if each.chat_id == chat_id} - {0}
