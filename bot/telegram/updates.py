@@ -96,6 +96,7 @@ class Replaced:
     answer_ids: tuple[int, ...]  # they showed the former answer
     seqs: tuple[int, ...]  # messages of the history from which nothing may be remembered
     cuts: str = ""  # the erasures before which it was taken out (`Forgetting.read_cuts`)
+    learns: bool = True  # what was said since is learned again
 
 
 @dataclass(frozen=True, slots=True)

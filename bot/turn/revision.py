@@ -74,7 +74,7 @@ class RevisionStep:
         that it is stored.
         """
         last, here = request.last, history.conversation
-        await self.memory.forgetting.drop_facts(here, replaced.seqs)
+        await self.memory.forgetting.drop_facts(here, replaced.seqs, learns=replaced.learns)
         cuts = await self.memory.forgetting.read_cuts(here, replaced.question)
         if replaced.question and cuts == replaced.cuts:
             return None
@@ -105,8 +105,11 @@ class RevisionStep:
             # Still here: the question is being erased, so it is only reworded.
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
-        entry = _change(request, edit.sender.id, replace(edit, replaced=Replaced((), (), seqs)))
-        await self.memory.forgetting.rewrite(here, edited, found, entry)
+        since = history.messages[-1].seq - question.seq + 1
+        learns = await self.memory.quotas.may_learn_again(here, since)
+        changed = replace(edit, replaced=Replaced((), (), seqs, learns=learns))
+        entry = _change(request, edit.sender.id, changed)
+        await self.memory.forgetting.rewrite(here, edited, found, entry, learns=learns)
         raise LeaseLost(here.tag)
 
     async def _unchanged(self, request: Request, history: ChatHistory, edited: Message) -> Outbox:

@@ -202,8 +202,7 @@ class Forgetting:
         # One may have been added in between.
         await WorkItems(self.store).drop_unasked(conversation, erased.seqs)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
-        done = Revision(receipt_id=receipt_id)
-        answered = await self.scopes.update(conversation, lambda _: done)
+        answered = await self.scopes.update(conversation, lambda _: Revision(receipt_id=receipt_id))
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def take_out(
@@ -233,12 +232,18 @@ class Forgetting:
         await self.revise(conversation, decide, receipt_id)
 
     async def rewrite(
-        self, conversation: Scope, message: Message, exchange: Sequence[Message], entry: Change
+        self,
+        conversation: Scope,
+        message: Message,
+        exchange: Sequence[Message],
+        entry: Change,
+        *,
+        learns: bool = True,
     ) -> None:
-        """Give a message of a stored exchange this text, and have the exchange learned again.
+        """Give a message of a stored exchange this text.
 
-        Behaviors learn again from the first message whose synopsis goes. Raise `LeaseLost` if the
-        entry is gone.
+        Behaviors learn again from the first message whose synopsis goes, unless `learns` is false:
+        then only what rests on the exchange goes. Raise `LeaseLost` if the entry is gone.
         """
         erased = Erased(conversation.tag, [each.seq for each in exchange])
         former = [each for each in exchange if each.seq == message.seq]
@@ -248,18 +253,21 @@ class Forgetting:
             again = [each for each in here.synopses if each.last_seq >= message.seq]
             records = {*left.records, *(id_ for each in again for id_ in here.entries_of(each))}
             first = min([message.seq, *(each.first_seq for each in again)])
-            fields = [*left.fields, *_watermarks_before(here, first)]
-            left = replace(left, records=sorted(records), fields=fields, entry=entry)
+            if learns:
+                fields = [*left.fields, *_watermarks_before(here, first)]
+                left = replace(left, records=sorted(records), fields=fields)
             said = await self._newest(conversation)
             repeats = await self.find_repeats(conversation, former, message.text)
             # Of a reason below 0 there is no button: the words that an edit took stay hidden.
             hidden = [Hidden(seq, because=-message.seq) for seq in sorted(repeats)]
-            return replace(left, added=hidden, said=said, rewritten=message)
+            return replace(left, added=hidden, said=said, rewritten=message, entry=entry)
 
         await self.learn_soon(conversation)
-        await self.revise(conversation, decide)
+        await self.revise(conversation, decide, learns=learns)
 
-    async def drop_facts(self, conversation: Scope, seqs: Collection[int]) -> None:
+    async def drop_facts(
+        self, conversation: Scope, seqs: Collection[int], *, learns: bool = True
+    ) -> None:
         """Erase facts about the person that rest on messages, and their items; safe to repeat.
 
         This also refuses a learner that has read the messages and is about to write.
@@ -270,8 +278,8 @@ class Forgetting:
 
         def decide(facts: ScopeMemory) -> Revision:
             left = without(facts, erased)
-            watermarks = _watermarks_before(facts, min(seqs), of=conversation)
-            return replace(left, fields=[*left.fields, *watermarks])
+            again = _watermarks_before(facts, min(seqs), of=conversation) if learns else ()
+            return replace(left, fields=[*left.fields, *again])
 
         if scope != conversation:
             await self.revise(scope, decide)
@@ -302,15 +310,17 @@ class Forgetting:
         scope: Scope,
         decide: Callable[[ScopeMemory], Revision | Awaitable[Revision]],
         receipt_id: str = "",
+        *,
+        learns: bool = True,
     ) -> Receipt:
-        """Carry out what `decide` returns; an erased state is learned again from the rest."""
+        """Carry out what `decide` returns; if it `learns`, an erased state comes from the rest."""
         decided = Revision()
 
         async def with_state(here: ScopeMemory) -> Revision:
             nonlocal decided
             made = decide(here)
             decided = replace(await made if isawaitable(made) else made, receipt_id=receipt_id)
-            if State.PREFIX in decided.removed:
+            if learns and State.PREFIX in decided.removed:
                 [newest] = await self.store.read_meta(scope, "next_seq")
                 await self.learn_soon(scope)
                 mark = Watermark(STATE_LEARNER, max(0, int(newest or 0) - self.tail))
@@ -318,7 +328,7 @@ class Forgetting:
             return decided
 
         receipt = await self.scopes.update(scope, with_state)
-        if State.PREFIX in decided.removed:  # a round may have taken the first note too early
+        if learns and State.PREFIX in decided.removed:  # the first note may have come too early
             await self.learn_soon(scope)
         return receipt
 

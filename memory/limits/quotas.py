@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
+from memory.store.keys import Scope
 from memory.store.store import Store
 
 _WINDOW_MS = 60_000
@@ -36,6 +37,7 @@ _IN_GROUP = {
 """What one member gets in a group, by use. Telegram takes 20 messages a minute for all members
 together, and five of these at once."""
 _ERASING = Quota(6, window_ms=30_000)  # the same for each command that erases or stops
+_MAX_LEARNED_AGAIN = 1_000  # messages of a conversation in a day, beside those of its first edit
 
 
 class Verdict(StrEnum):
@@ -116,6 +118,13 @@ class Quotas:
             [("HSETNX", key, what, turn), ("HGET", key, what), ("EXPIRE", key, 2 * DAY_S)]
         )
         return bool(first == turn.encode())
+
+    async def may_learn_again(self, conversation: Scope, messages: int) -> bool:
+        """Count messages that an edit has learned again; return whether they may be."""
+        key = self._spent_by(conversation.tag)
+        commands = [("HINCRBY", key, "again", messages), ("EXPIRE", key, 2 * DAY_S)]
+        counted, _ = await self._client.pipeline(commands)
+        return int(counted) - messages < _MAX_LEARNED_AGAIN
 
     def _spent_by(self, person: int | str) -> str:
         return self._keys.usage("spent", int(time()) // DAY_S, person)

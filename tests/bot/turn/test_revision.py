@@ -12,12 +12,14 @@ from bot.turn.answer import Answerer
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack
 from bot.turn.revision import RevisionStep
+from memory.limits import quotas
 from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import NoTurn, OpenTurn
+from memory.scopes.fields import State
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
@@ -26,6 +28,8 @@ from memory.work.item import WorkItem
 from tests.bot.features.services import SENTENCES
 from tests.bot.telegram import raw
 from tests.bot.turn.test_quota import NO_QUOTA, quota_step, request_of
+from tests.memory.erasure.test_forgetting import write
+from tests.memory.learning.scripted import Notes, ScriptedModel
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, finish, read_by, take, texts
 from tests.quiet_chat import QuietChat
 
@@ -165,6 +169,30 @@ async def test_a_message_that_is_older_only_changes_its_words(memory: Memory) ->
     assert await revising(replace(EDIT, edited_at=SAID_AT + 901), 9) == SILENCE
     assert await texts(memory) == ["new words", "yes"]
     assert revising.learned == [HERE]
+
+
+@pytest.mark.parametrize("is_personal", [False, True])
+async def test_what_was_said_since_is_learned_again_only_up_to_a_bound_of_a_day(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, *, is_personal: bool
+) -> None:
+    """Otherwise a person below a quota could have a long talk learned without end."""
+    monkeypatch.setattr(quotas, "_MAX_LEARNED_AGAIN", 7)
+    notes, model = Notes(every=1, is_personal=is_personal), ScriptedModel()
+    model.parts = {"notes": {"text": "Has a cat."}}
+    memory.enable_learning([notes], model)
+    for number in range(3):
+        await tell(memory, words("old words", 11 - number))
+    await memory.learn(HERE)
+    for number in range(4):
+        edit = replace(EDIT, message_id=11, text=f"new words {number}", edited_at=SAID_AT + 901)
+        await Revising(memory)(edit, 9 + number)
+        await write(memory, HERE, State("{}"))
+        await memory.learn(HERE)
+    assert notes.batches == [[1, 2, 3, 4, 5, 6]] * 3
+    assert (await texts(memory))[0] == "new words 3"
+    await tell(memory, words("more"))
+    await memory.learn(HERE)
+    assert notes.batches[-1] == [7, 8]
 
 
 @pytest.mark.parametrize(
