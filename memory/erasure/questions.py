@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import Literal
 
-from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -19,7 +18,7 @@ def first_step(receipt_id: str) -> str:
     return f"{receipt_id}:said"
 
 
-class NotConfirmed(MemoryFailure):
+class NotConfirmed(Exception):
     """Raised for an answer to a question that is `unknown`, or `not_yours`: asked of others."""
 
 

@@ -15,7 +15,6 @@ from memory.scopes.fields import STATE_LEARNER, Failures, Field, State, StateUnt
 from memory.scopes.log import Delta, message_of, paired, seq_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 
 _FIRST_PAUSE_S = 60
@@ -24,7 +23,7 @@ _MAX_NEW = 1_000
 MAX_SAID = 200
 
 
-class LearnerBusy(MemoryFailure):
+class LearnerBusy(Exception):
     """Raised if another process learns from the conversation, or died while it did."""
 
 

@@ -13,7 +13,7 @@ from typing import Literal, cast
 import orjson
 
 from memory.store.commands import Arg
-from memory.store.errors import MemoryFailure, StoreUnavailable
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Store
 
@@ -33,7 +33,7 @@ _LETTER_MARKS = 2
 _REPLICATION_MS = 1_000
 
 
-class MailboxFull(MemoryFailure):
+class MailboxFull(Exception):
     """Raised when a sender has reached `MAX_UPDATES` in a conversation; nothing was stored."""
 
 

@@ -19,7 +19,7 @@ from memory.scopes.history import ChatHistory, Histories
 from memory.scopes.log import Delta, message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.commands import Reply
-from memory.store.errors import LeaseLost, MemoryFailure
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -27,7 +27,7 @@ FORMAT = 1  # the newest format that this release reads, and the one that it wri
 _NUMBER = re.compile(rb"[1-9][0-9]{0,3}(?=\[)")
 
 
-class NewerValue(MemoryFailure, ValueError):
+class NewerValue(ValueError):
     """Raised when a newer release has stored a value that this one cannot read."""
 
 

@@ -13,10 +13,9 @@ from memory.scopes.entries import Fact, Record, ScopeEntry
 from memory.scopes.fields import Field, read_field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
-from memory.store.errors import MemoryFailure
 
 
-class NotWritten(MemoryFailure):
+class NotWritten(Exception):
     """Raised when a change was refused because the scope has changed since it was read."""
 
 

@@ -1,22 +1,21 @@
 """The errors of `memory`, and what the SDK's errors mean.
 
-    MemoryFailure             memory did not do what it was asked
-    ├── StoreError            the store failed
-    │   ├── StoreUnavailable  no answer, or the server cannot work now: the same call may work later
-    │   ├── StoreFull         the server takes no writes; reads still work
-    │   ├── LoginRefused      the server does not let us in: a wrong or changed password
-    │   ├── StoreRefused      the server will never do this
-    │   │   └── StoreUnfit    the server is of a kind on which no bot can run
-    │   └── EmbeddedError     the embedded server cannot run (embedded.py)
-    │       ├── EmbeddedBusy        another process uses the data folder
-    │       └── EmbeddedUnwritable  the data folder cannot be written to
-    ├── LeaseLost             a step of a turn was refused: something changed since (queue)
-    │   └── Superseded        the part that was sent last must stay
-    ├── NotWritten            a change of a scope was refused: it has changed since (scopes)
-    ├── NewerValue            a newer release has stored what this one cannot read (queue)
-    ├── MailboxFull           a sender has sent too much to one conversation (queue)
-    ├── NotConfirmed          a question cannot be confirmed, or not by this person (erasure)
-    └── LearnerBusy           another process learns from this conversation (learning)
+    StoreError                the store failed
+    ├── StoreUnavailable      no answer, or the server cannot work now: the same call may work later
+    ├── StoreFull             the server takes no writes; reads still work
+    ├── LoginRefused          the server does not let us in: a wrong or changed password
+    ├── StoreRefused          the server will never do this
+    │   └── StoreUnfit        the server is of a kind on which no bot can run
+    └── EmbeddedError         the embedded server cannot run (embedded.py)
+        ├── EmbeddedBusy        another process uses the data folder
+        └── EmbeddedUnwritable  the data folder cannot be written to
+    LeaseLost                 a step of a turn was refused: something changed since (queue)
+    └── Superseded            the part that was sent last must stay
+    NotWritten                a change of a scope was refused: it has changed since (scopes)
+    NewerValue                a newer release has stored what this one cannot read (queue)
+    MailboxFull               a sender has sent too much to one conversation (queue)
+    NotConfirmed              a question cannot be confirmed, or not by this person (erasure)
+    LearnerBusy               another process learns from this conversation (learning)
 
 Errors of the models that memory asks are in `search.embeddings` and `text.internal_model`.
 """
@@ -29,11 +28,7 @@ from contextlib import contextmanager
 from redis import exceptions as redis_errors
 
 
-class MemoryFailure(Exception):
-    """Base of the errors that are raised when memory did not do what it was asked."""
-
-
-class StoreError(MemoryFailure):
+class StoreError(Exception):
     """Raised when the store did not do what it was asked."""
 
 
@@ -57,7 +52,7 @@ class StoreUnfit(StoreRefused):
     """Raised at the start for a server on which no bot can run; the text says what to change."""
 
 
-class LeaseLost(MemoryFailure):
+class LeaseLost(Exception):
     """Raised when a step was refused: another worker has the lease, or something was erased."""
 
 
