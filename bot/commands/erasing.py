@@ -15,7 +15,7 @@ import structlog
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Parts
+from bot.reply.parts import Button, Part, Parts
 from bot.telegram.chat import SHORT_WAIT_S, Chat, Destination
 from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, ChatMigrated, OutcomeUnknown, TelegramError
@@ -61,21 +61,26 @@ class Receipts:
         return ()
 
     async def report(self, finished: FinishedJob) -> None:
-        """Show a job's receipt, in a new message if need be; raise `TelegramError` to try again."""
+        """Show a job's receipt; raise `TelegramError` to try again."""
         key, chat_id, message_id, language, topic_id = orjson.loads(finished.job.report)
         values = {**counts(finished.receipt), "conversations": finished.conversations}
         part, *_ = self._sentences.say(language, key, **values)
+        await show_receipt(self._chat, Destination(chat_id, topic_id), message_id, part)
+
+
+async def show_receipt(chat: Chat, to: Destination, message_id: int, part: Part) -> None:
+    """Show a receipt in place of a message, or below if it is gone; raise `TelegramError`."""
+    try:
         try:
-            try:
-                await self._chat.edit(chat_id, message_id, part)
-            except DECLINED as gone:  # the question, or its group, which became a supergroup
-                to = gone.new_chat_id if isinstance(gone, ChatMigrated) else chat_id
-                async for wait_s in self._chat.waits(to, SHORT_WAIT_S):
-                    await asyncio.sleep(wait_s)
-                with suppress(OutcomeUnknown):  # it may be shown, and must not come twice
-                    await self._chat.send(Destination(to, topic_id), part)
-        except DECLINED as error:
-            log.warning("receipt not shown", reason=type(error).__name__)
+            await chat.edit(to.chat_id, message_id, part)
+        except DECLINED as gone:  # the message, or its group, which became a supergroup
+            to = replace(to, chat_id=gone.new_chat_id) if isinstance(gone, ChatMigrated) else to
+            async for wait_s in chat.waits(to.chat_id, SHORT_WAIT_S):
+                await asyncio.sleep(wait_s)
+            with suppress(OutcomeUnknown):  # it may be shown, and must not come twice
+                await chat.send(to, part)
+    except DECLINED as error:
+        log.warning("receipt not shown", reason=type(error).__name__)
 
 
 def counts(receipt: Receipt) -> dict[str, int]:

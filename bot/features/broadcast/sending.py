@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from bot.commands.erasing import show_receipt
 from bot.commands.sentences import Sentences
 from bot.features.broadcast.announcements import (
     Announcement,
@@ -23,9 +24,8 @@ from bot.features.broadcast.announcements import (
 )
 from bot.reply.parts import Button, Part
 from bot.telegram.admission import Admission
-from bot.telegram.chat import SHORT_WAIT_S, Chat, Destination
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (
-    DECLINED,
     Blocked,
     ChatMigrated,
     FloodWait,
@@ -68,20 +68,12 @@ class BroadcastStatus:
             log.info("progress not shown", reason=type(error).__name__)
 
     async def report(self, progress: AnnouncementProgress) -> None:
-        """Show the receipt, in a new message if the old one is gone; raise `TelegramError`."""
+        """Show the receipt; raise `TelegramError` to try again."""
         about, total = progress.announcement, progress.total or 0
         key = f"broadcast.{progress.why_ended or 'done'}"
         counts = {"total": total, "left": total - progress.done, **progress.counts}
         part, *_ = self._sentences.say(about.language, key, "broadcast.counts", **counts)
-        try:
-            await self._chat.edit(about.chat_id, about.status_id, part)
-        except DECLINED:
-            async for wait_s in self._chat.waits(about.chat_id, SHORT_WAIT_S):
-                await asyncio.sleep(wait_s)
-            try:
-                await self._chat.send(Destination(about.chat_id), part)
-            except (*DECLINED, OutcomeUnknown) as error:  # it may have come: not twice
-                log.warning("receipt not shown", reason=type(error).__name__)
+        await show_receipt(self._chat, Destination(about.chat_id), about.status_id, part)
 
 
 class HalfRate:
