@@ -125,7 +125,7 @@ class Mailbox:
             return await self.put(conversation, entry, message, as_new)
         if outcome == "full":
             raise MailboxFull(conversation.tag)
-        if self._wait_replicas and outcome != "dropped":
+        if outcome != "dropped":
             seen, listed = keys.scope(conversation).seen, keys.index_of(conversation)
             await self._replicate((seen, entry.update_id), (listed, conversation.tag))
         if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
@@ -203,8 +203,7 @@ class Mailbox:
 
     async def _waiting(self, conversation: Scope) -> list[Entry]:
         keys = self._store.keys.scope(conversation)
-        newest = ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV")
-        reads = newest, ("HVALS", keys.dead_letters)
+        reads = ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"), ("HVALS", keys.dead_letters)
         members, letters = await self._store.client.pipeline(reads)
         # The head of a dead letter is no entry.
         members += [each for each in letters if each.count(b"|") > _LETTER_MARKS]
@@ -225,7 +224,7 @@ class Mailbox:
             is_replicated(("ZADD", key, "XX", "INCR", -1, member), *within)
             for key, member in stored
         )
-        if not all(await asyncio.gather(*replicated)):
+        if self._wait_replicas and not all(await asyncio.gather(*replicated)):
             raise StoreUnavailable("too few replicas have it")
 
     async def wake(self, conversation: Scope) -> None:
@@ -249,6 +248,7 @@ class Mailbox:
         if old == new:  # an alias of itself would be followed for ever
             return
         members = await self._store.run("move", new, {"storage": old.tag})
+        await self._replicate((self._store.keys.scope(new).seen, "moved"))
         await self._store.tell_erased(new)
         self._moved[new] = old
         for member in members:

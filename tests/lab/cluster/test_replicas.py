@@ -64,8 +64,7 @@ async def test_an_update_is_accepted_when_a_replica_has_it(
     memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
 ) -> None:
     assert await memory.mailbox.put(HERE, ENTRY) is Outcome.TAKEN
-    seen = memory.keys.scope(HERE).seen
-    assert b":1\r\n" in pair[1].ask(f"EXISTS {seen}")
+    assert b":1\r\n" in pair[1].ask(f"EXISTS {memory.keys.scope(HERE).seen}")
 
 
 async def test_an_update_is_refused_until_a_replica_has_it(
@@ -84,9 +83,11 @@ async def test_an_update_is_refused_until_a_replica_has_it(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_without_replicas_nothing_is_accepted(store: RedisClient) -> None:
-    with pytest.raises(StoreUnavailable):
-        await memory_of(store, options=OPTIONS).mailbox.put(HERE, ENTRY)
+async def test_without_replicas_no_update_and_no_move_is_accepted(store: RedisClient) -> None:
+    intake = memory_of(store, options=OPTIONS).mailbox
+    for refused in (intake.put(HERE, ENTRY), intake.move(Scope("c:-5:0"), Scope("c:-6:0"))):
+        with pytest.raises(StoreUnavailable):
+            await refused
 
 
 class LosingClient(RedisClient):
