@@ -142,6 +142,8 @@ class UpdateReader:
         fields, is_own = readable_fields(sent)
         message = telegram.Message.de_json(fields)
         update = self._read_message(update_id, message)
+        if isinstance(update, IncomingMessage) and not is_own:
+            update = replace(update, is_first_party=False)
         if edited:
             return read_edit(message, update)
         if isinstance(update, Ignored) and update.reason == "service":
@@ -153,8 +155,6 @@ class UpdateReader:
             if isinstance(update, Stranger):
                 return replace(update, message=unread(update.message))
             return unread(update) if isinstance(update, IncomingMessage) else update
-        if isinstance(update, IncomingMessage) and not is_own:
-            return replace(update, is_first_party=False)
         return update
 
     def _read_message(self, update_id: int, message: telegram.Message) -> Update:

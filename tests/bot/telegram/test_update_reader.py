@@ -95,8 +95,9 @@ def test_a_press_is_read_although_the_library_refuses_a_field(chat: dict[str, ob
 
 
 def test_words_whose_origin_cannot_be_read_are_not_the_senders_own() -> None:
-    forwarded = inbound(message("I love walnuts", forward_origin={"type": "user", "date": 1}))
-    assert (forwarded.text, forwarded.is_first_party) == ("I love walnuts", False)
+    sent = message("I love walnuts", forward_origin={"type": "user", "date": 1})
+    for raw in (sent, {"update_id": 1, "edited_message": sent["message"]}):
+        assert (inbound(raw).text, inbound(raw).is_first_party) == ("I love walnuts", False)
 
 
 def test_a_private_message_of_which_nothing_can_be_read_is_answered() -> None:
