@@ -22,8 +22,9 @@ _MAX_S = 24 * 3600
 _OPUS_PER_S = 48_000
 _MAX_PAGE_BYTES = 65_307  # of an OGG; so the last page of a whole one begins in its last bytes
 _MIN_BYTES_PER_S = 750  # no codec of speech takes less, so no sound can be made to look longer
-_USUAL_BYTES_PER_S, _MAX_BYTES_PER_S = 16_000, 192_000
-"""Of a sound whose length nobody states: 128 kbit/s. The head of a WAV may state up to 192,000."""
+_USUAL_BYTES_PER_S, _MAX_BYTES_PER_S, _MAX_WAV_BYTES_PER_S = 16_000, 48_000, 192_000
+"""Of a sound whose length nobody states: 128 kbit/s. Others have at most 384 kbit/s, and the head
+of a WAV may state up to 192,000."""
 _PATH = "/audio/transcriptions"
 _TYPES = {
     "ogg": ("audio/ogg", "audio/opus", "application/ogg"),
@@ -89,13 +90,13 @@ class Transcriber:
 def length_s(sound: bytes, stated_s: int) -> int:
     """Return about how many seconds a server bills, at least 1.
 
-    A person's app states the length, and it may be wrong; of a sound that comes as a file it states
-    none (0). OGG counts its samples on the last page, and the head of a WAV has its rate. Both may
-    be forged in a file, so they make no file shorter than its bytes allow.
+    A person's app states the length; of a sound that comes as a file it states none (0). OGG counts
+    its samples on the last page, and the head of a WAV has its rate. All of these may be forged, so
+    they make no sound shorter than its bytes allow.
     """
-    is_wav = sound.startswith(b"RIFF")
-    rate = int.from_bytes(sound[28:32], "little") if is_wav else _USUAL_BYTES_PER_S
-    shortest_s = 0 if stated_s else len(sound) // min(max(1, rate), _MAX_BYTES_PER_S)
+    rate = _MAX_BYTES_PER_S if stated_s else _USUAL_BYTES_PER_S
+    rate = int.from_bytes(sound[28:32], "little") if sound.startswith(b"RIFF") else rate
+    shortest_s = len(sound) // min(max(1, rate), _MAX_WAV_BYTES_PER_S)
     page = sound.rfind(b"OggS", -_MAX_PAGE_BYTES)
     samples = int.from_bytes(sound[page + 6 : page + 14], "little") if page >= 0 else 0
     known_s = max(stated_s, ceil(samples / _OPUS_PER_S), shortest_s)

@@ -79,6 +79,7 @@ async def test_a_sound_comes_as_it_was_made_and_characters_count_also_if_it_neve
         (b"x" * 80_000 + b"OggS\0\0" + (1).to_bytes(8, "little"), 0, 5),  # a forged page
         (b"RIFF".ljust(28) + b"\xff" * 4 + b"x" * 383_968, 0, 2),  # a forged rate
         (b"RIFF".ljust(28) + (32_000).to_bytes(4, "little") + b"x" * 95_968, 0, 3),
+        (b"x" * 480_000 + b"OggS\0\0" + bytes(8), 1, 10),  # a changed app states less
         (b"x" * 15_000 + b"OggS\0\0" + (480_000).to_bytes(8, "little"), 1, 10),
         (b"OggS\0\0" + (480_000).to_bytes(8, "little") + b"x" * 65_307, 1, 1),  # no last page
     ],
