@@ -215,7 +215,7 @@ def _stem(word: str, language: str) -> str:
 
 
 TELLING = {stem(word, code) for code, each in LANGUAGES.items() for word in each.words("telling")}
-"""The stems of words that ask what was said ("mention")."""
+"""The stems of words that ask what was said ("mention"), or whether somebody remembers it."""
 
 
 def _grams(run: str) -> Iterator[str]:
