@@ -1,4 +1,4 @@
-"""Reads the text of a Word file, in a process of its own: `docx_text.py CHARACTERS MB SECONDS`.
+"""Reads a Word or OpenDocument text, in a process of its own: `docx_text.py CHARACTERS MB SECONDS`.
 
 Each heading begins a section. A row of a table becomes a line. Tracked changes count as accepted.
 Notes and comments are in brackets where the text refers to them. Page headers come before the text,
@@ -13,7 +13,7 @@ from itertools import chain
 from lxml import etree
 
 from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
-from bot.parsing.html_text import add_xml, xml_of
+from bot.parsing.html_text import add_html, add_xml, xml_of
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
@@ -23,14 +23,21 @@ _TABLES = {f"{_W}tbl": "table", f"{_W}tr": "tr", f"{_W}tc": "td"}
 _LINES = {"h1": "h1", f"{_W}p": "p", _BREAK: "br", f"{_W}cr": "br"}
 _SPACES = (f"{_W}tab", f"{_W}ptab")
 _TEXTS = dict.fromkeys((f"{_W}t", *_SPACES, _HYPHEN, _MATH), "span")
-_FORMATS = {f"{_W}pPr": "script"}
 _LEFT_OUT = (f"{_W}del", f"{_W}moveFrom", f"{_W}rt")  # deleted, moved away, pronunciation
 _WRAPPERS = (f"{_W}sdt", f"{_W}sdtContent", f"{_W}customXml", f"{_W}smartTag")
 """What may stand around blocks, rows, cells and texts: fields to fill in, and marks."""
+_OPEN = {"h": "h1", "p": "p", "list-item": "li", "line-break": "br", "tracked-changes": "script"}
+_OPEN |= {"table": "table", "table-row": "tr", "table-cell": "td", "covered-table-cell": "td"}
+"""Elements of an OpenDocument text, as HTML calls them."""
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     document = open_zip(content, memory_mb)
+    is_open = "content.xml" in document.namelist()
+    (_add_open_document if is_open else _add_word)(document, sections)
+
+
+def _add_word(document: zipfile.ZipFile, sections: Sections) -> None:
     headings = _headings(chain.from_iterable(_parts(document, "styles")))
     notes = {
         (f"{_W}{kind}Reference", note.get(_ID)): " ".join(map(_text, note))
@@ -59,7 +66,23 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
                 heading.tag = "h1"
                 for line_end in heading.iter(_BREAK):
                     line_end.tag, line_end.text = f"{_W}t", " "
-        add_xml(sections, root, _TABLES | _LINES | _TEXTS | _FORMATS)
+        add_xml(sections, root, _TABLES | _LINES | _TEXTS | {f"{_W}pPr": "script"})
+
+
+def _add_open_document(document: zipfile.ZipFile, sections: Sections) -> None:
+    """Add the text of a file that LibreOffice saved; notes and comments stand in brackets."""
+    if b"encryption-data" in document.read("META-INF/manifest.xml"):
+        raise NotRead("encrypted")
+    root = xml_of(document.read("content.xml"))
+    for note in [*root.iter("{*}note", "{*}annotation")]:
+        words, tail = " ".join(" ".join(note.itertext()).split()), note.tail
+        note.clear()
+        note.text, note.tail = f" [{words}]", tail
+    for space in root.iter("{*}tab", "{*}s"):
+        space.text = " "
+    for element in root.iter("*"):
+        element.tag = _OPEN.get(etree.QName(element).localname, "span")
+    add_html(sections, etree.tostring(root, method="html", encoding="utf-8"))
 
 
 def _headings(styles: Iterator[etree._Element]) -> set[str]:

@@ -17,6 +17,7 @@ from memory.documents import Section
 
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
 _OFFICE = "application/vnd.openxmlformats-officedocument"
+_OPEN_TEXT = "application/vnd.oasis.opendocument.text"
 _NAMED: dict[Format, tuple[str, ...]] = {
     "text": (
         *(".txt", ".text", ".log", ".json", ".xml", ".yaml", ".yml", ".srt"),
@@ -24,7 +25,7 @@ _NAMED: dict[Format, tuple[str, ...]] = {
     ),
     "markdown": (".md", ".markdown", "text/markdown", "text/x-markdown"),
     "pdf": (".pdf", "application/pdf"),
-    "docx": (".docx", f"{_OFFICE}.wordprocessingml.document"),
+    "docx": (".docx", f"{_OFFICE}.wordprocessingml.document", ".odt", _OPEN_TEXT),
     "pptx": (".pptx", f"{_OFFICE}.presentationml.presentation"),
     "xlsx": (".xlsx", f"{_OFFICE}.spreadsheetml.sheet"),
     "csv": (".csv", ".tsv", "text/tab-separated-values", "text/csv", "text/comma-separated-values"),

@@ -39,6 +39,7 @@ async def reason(content: bytes, format_: Format, limits: Limits = LIMITS) -> st
         ("REPORT.PDF", "application/pdf", "pdf"),
         ("report.txt", "application/pdf", "pdf"),
         ("A.DOCX", "", "docx"),
+        ("letter.odt", "application/vnd.oasis.opendocument.text", "docx"),
         ("talk.pptx", "application/octet-stream", "pptx"),
         ("a", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
         ("list.csv", "text/plain", "csv"),

@@ -55,6 +55,27 @@ async def test_a_word_file_says_what_people_see_in_it() -> None:
     assert last == Section("The end\nSigned. [By whom?]", "The end")
 
 
+async def test_an_opendocument_text_says_what_people_see_in_it() -> None:
+    xmlns = "".join(f' xmlns:{each}="urn:{each}"' for each in ("text", "table", "o"))
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    note = (
+        "<text:note><text:note-citation>1</text:note-citation><text:p>By whom?</text:p></text:note>"
+    )
+    xml = (
+        "<text:tracked-changes><text:p>800</text:p></text:tracked-changes><text:p>Acme Ltd</text:p>"
+        "<text:h>Wha<text:span>les</text:span></text:h>"
+        f"<text:p>Rent:<text:tab/><text:span>950</text:span> a month{note}.</text:p>"
+        f"<table:table><table:table-row>{cell('Blue')}{cell('190')}</table:table-row></table:table>"
+    )
+    file = {"META-INF/manifest.xml": "", "content.xml": f"<o:text{xmlns}>{xml}</o:text>"}
+    assert await read(zipped(file), "docx", LIMITS) == [
+        Section("Acme Ltd"),
+        Section("Whales\nRent: 950 a month [1 By whom?].\nBlue | 190", "Whales"),
+    ]
+    secret = zipped(file | {"META-INF/manifest.xml": "<m:encryption-data>"})
+    assert await reason(secret, "docx", LIMITS) == "encrypted"
+
+
 async def test_a_heading_of_a_word_file_may_have_a_style_of_its_author_and_a_text_box() -> None:
     own = f"<w:p>{styled('Mine')}{run('The ')}{BOX}{run('sea')}</w:p><w:p>{run('Big')}</w:p>"
     style = "<w:style w:styleId='{}'><w:name w:val='{}'/><w:basedOn w:val='{}'/></w:style>".format

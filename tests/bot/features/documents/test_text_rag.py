@@ -118,17 +118,15 @@ async def test_a_namespace_of_one_chat_is_read_only_there(memory: Memory) -> Non
     limited = rag(memory, namespaces=("g1@8", "g2@groups", "g2@-5:3"))
     assert await told(limited, ANN, question) == ""
     assert "g1" in await told(limited, BEN, question)
-    with_all = await told(limited, Scope.of_chat(-5, 3), question)
-    assert "g2" in with_all
-    assert "g1" not in with_all
+    found = await told(limited, Scope.of_chat(-5, 3), question)
+    assert ("g1" in found, "g2" in found) == (False, True)
 
 
 async def test_passages_stay_within_the_budget(memory: Memory, library: Library) -> None:
     pages = [Section("The whale swims. " * 12 + f"Page {n}.", f"page {n}") for n in range(9)]
     await put(memory, library, ANN, Origin("sea.pdf"), pages)
     found = await told(rag(memory, k=8, budget_tokens=200), ANN, "whale swims")
-    assert found
-    assert TOKENS.count(found) <= 200
+    assert 0 < TOKENS.count(found) <= 200
 
 
 async def test_without_hits_a_new_files_opening_is_shown(memory: Memory, library: Library) -> None:
@@ -157,8 +155,7 @@ async def test_replaced_content_is_not_shown_even_before_it_is_erased(
     await put(memory, library, ANN, Origin("a.txt"), [Section("The whale is blue.")])
     await put(memory, library, ANN, Origin("a.txt"), [Section("The whale is grey.")])
     found = await told(rag(memory), ANN, "whale")
-    assert "grey" in found
-    assert "blue" not in found
+    assert ("grey" in found, "blue" in found) == (True, False)
 
 
 async def test_lines_of_a_document_cannot_fake_a_source(memory: Memory, library: Library) -> None:
