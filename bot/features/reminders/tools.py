@@ -33,6 +33,7 @@ _MAX_MINUTES = MAX_AHEAD_S // 60
 _UNITS = (1, 60, 1_440, 10_080)  # minutes of a minute, an hour, a day and a week
 _NOON = 12
 _NUMBER = re.compile(r"\d+", re.ASCII)
+_CRON = "Local, hourly at most: 0 9 * * 1-5. Not every 2nd week: offer 2#1,2#3 (1st, 3rd Tuesday)"
 
 
 class SetReminderArguments(Arguments):
@@ -41,7 +42,7 @@ class SetReminderArguments(Arguments):
     text: str = Field(min_length=1, max_length=MAX_CHARS)
     at: str = Field(default="", description="Local time: 2031-05-24T09:00")
     in_minutes: int = 0
-    cron: str = Field(default="", description="Local, hourly at most: 0 9 * * 1-5")
+    cron: str = Field(default="", description=_CRON)
     is_task: bool = Field(default=False, description="You are asked the text then, and answer")
     time_zone: str = Field(default="", description="IANA, only if they said where they are")
 
@@ -95,8 +96,7 @@ class ReminderTools(AIContextBehavior):
             return ""
         person = call_context.speaker.id
         shared = [zone_of_shared(each.text) for each in new_messages if each.is_first_party]
-        zone = next(filter(None, shared), "")
-        if zone:
+        if zone := next(filter(None, shared), ""):
             await store_zone(self._scopes, person, zone)
         zone = zone or (await self._scopes.current(Scope.of_person(person))).zone
         return f"Their local time is {self._shown(call_context.now, zone)}." if zone else ""
@@ -149,8 +149,8 @@ class ReminderTools(AIContextBehavior):
             # Asked for twice, also by a turn that begins again after a crash, it is one.
             reminder = replace(opened, id=next((each.id for each in same), reminder.id))
             _add(reminder, context, open_now)
-        shown = self._shown(due, zone)
-        return f"Set for {shown}, id {reminder.id}; a line below your answer says so."
+        when = self._shown(due, zone)
+        return f"Set for {when}, id {reminder.id}; a line below your answer says so."
 
     async def _list(self, _: Arguments, context: AgentContext) -> str:
         found = await self._reminders.list_open(context.conversation, _person(context))

@@ -50,7 +50,7 @@ def test_nine_in_the_morning_is_nine_on_every_day_of_a_year(zone: str) -> None:
     assert len({day[:10] for day in days}) == 365
 
 
-@pytest.mark.parametrize("rule", ["30 2 * * *", "30 * * * *", "30 1-3 * * *"])
+@pytest.mark.parametrize("rule", ["30 2 * * *", "30 * * * *", "30 1-3 * * *", "30 2 * * 0#1,0#5"])
 def test_what_is_done_late_in_the_hour_that_comes_twice_is_not_due_again_at_once(rule: str) -> None:
     night = local("2027-10-31T00:00", "Europe/Berlin")
     for now in range(int(night), int(night) + 6 * 3600, 300):
