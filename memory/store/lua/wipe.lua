@@ -24,4 +24,11 @@ local counts = wipe(request.last_update, kept, gone)
 local since, ends_at = off_record()
 if since then redis.call('HSET', META, 'off_record', whole(since) .. '|' .. whole(ends_at) .. '|') end
 touch(request.ttl_s)
+-- Intake needs the ids of updates for two days. They also tell when somebody wrote, so they do not stay as long as the
+-- rest. Without the note, the next message gives all keys one expiry again.
+local TWO_DAYS_S = 172800
+if request.ttl_s > TWO_DAYS_S then
+  redis.call('EXPIRE', SEEN, TWO_DAYS_S)
+  redis.call('HDEL', META, 'expiring')
+end
 return keep_receipt(request.receipt, counts)

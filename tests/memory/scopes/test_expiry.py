@@ -1,10 +1,12 @@
 """Every key of a scope expires with it, and its expiry is set at most once an hour."""
 
+from dataclasses import replace
+
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
-from tests.memory.conftest import OPTIONS
-from tests.memory.turns import HERE
+from tests.memory.conftest import OPTIONS, memory_of
+from tests.memory.turns import HERE, exchange, forget_ann
 
 _HALF_AN_HOUR_MS = 1_800_000
 
@@ -59,3 +61,13 @@ async def test_a_note_of_an_earlier_version_counts_as_old(memory: Memory) -> Non
     await memory.client.call("PEXPIRE", meta, 1_000_000)
     await _write(memory, 2)
     assert await _lives_ms(memory, meta) > 1_000_000
+
+
+async def test_when_a_forgotten_person_wrote_is_known_for_two_days(memory: Memory) -> None:
+    memory = memory_of(memory.client, options=replace(OPTIONS, ttl_s=10 * 86_400))
+    seen = memory.keys.scope(HERE).seen
+    await exchange(memory, 1)
+    await forget_ann(memory)
+    assert 0 < await _lives_ms(memory, seen) <= 2 * 86_400_000
+    await exchange(memory, 1_000)
+    assert await _lives_ms(memory, seen) > 9 * 86_400_000
