@@ -1,5 +1,6 @@
 """Who may use the bot: people and groups in the settings, and those whom an admin let in."""
 
+import re
 from dataclasses import dataclass
 
 from bot.telegram.updates import IncomingMessage
@@ -8,8 +9,8 @@ from memory.queue.mailbox import Mailbox
 from memory.store.store import Store
 
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
-OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
-"""How the callback data begins of buttons below the commands that `is_own_right` names."""
+OWN_BUTTON = re.compile(r"(?:cancel:[^:]+:)?(?:forget|delete_message)\b|privacy:more\b")
+"""The callback data of buttons below the commands that `is_own_right` names."""
 
 
 class Members:
@@ -74,9 +75,8 @@ class Admission:
         """Say whether somebody may use the bot in a chat, as far as this process knows."""
         if chat_id > 0 or not self.limits_groups:
             return self.serves_person(sender_id)
-        is_admin = sender_id in self.settings.admin_user_ids
-        is_refused = sender_id in self.members.refused and not is_admin
-        return self.serves_group(chat_id) and not is_refused
+        admins, refused = self.settings.admin_user_ids, self.members.refused
+        return self.serves_group(chat_id) and (sender_id in admins or sender_id not in refused)
 
     def serves_person(self, id_: int) -> bool:
         """Say whether a person may use the bot in private."""

@@ -18,7 +18,7 @@ import telegram
 from telegram.constants import ChatType, ReactionEmoji
 
 from bot.reply.parts import well_formed
-from bot.telegram.admission import OWN_BUTTONS
+from bot.telegram.admission import OWN_BUTTON
 from bot.telegram.bot_api import ALLOWED_UPDATES, BotIdentity
 from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
@@ -270,7 +270,7 @@ class UpdateReader:
         message = query.message
         if message is None or not query.data or query.from_user.is_bot:
             return Ignored(update_id, "other")
-        is_own = message.chat.type == ChatType.PRIVATE and query.data.startswith(OWN_BUTTONS)
+        is_own = message.chat.type == ChatType.PRIVATE and OWN_BUTTON.match(query.data)
         if not is_own and not self.serves(query.from_user.id, message.chat.id):
             return Ignored(update_id, "stranger")
         return ButtonPress(

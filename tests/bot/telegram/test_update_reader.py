@@ -365,8 +365,9 @@ def test_a_message_of_a_stranger_is_none_that_may_be_stored() -> None:
 
 
 def test_a_stranger_can_confirm_the_erasure_of_what_is_stored_of_them() -> None:
-    for data in ("forget:1", "cancel:1:forget"):
+    for data in ("forget:1", "delete_message:1:repeats", "cancel:1:forget", "privacy:more:1"):
         assert isinstance(read(pressed(data=data), 1), ButtonPress)
+    assert ignored(pressed(data="cancel:1:again"), 1) == "stranger"
     in_group = said("sure?", US, chat=GROUP)
     assert ignored(pressed(data="forget:1", message=in_group), 1) == "stranger"
 

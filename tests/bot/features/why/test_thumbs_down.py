@@ -13,7 +13,6 @@ DISLIKE = ThumbsDown(1, -7, is_group=True, message_id=12, sender=Sender(ANN, "A"
 
 
 async def test_a_person_gets_six_looks_in_half_a_minute(memory: Memory) -> None:
-    """Each may read 200 messages of each of 21 topics."""
     question = Message(0, 0, "user", "Hello", 1.0, ANN, message_ids=(11,))
     await store(memory, [question, Message(0, 0, "assistant", "Hi", 1.0, message_ids=(12,))], GROUP)
     why = WhyCommand(services_of(memory))
