@@ -52,7 +52,7 @@ def behaviors_of(services: Services) -> AIContextBehaviorManager:
     Raise `UnusableClass`, or `FunctionNameClash` if two tools of behaviors have one name.
     """
     settings, features, model = services.settings, services.features, services.models.internal
-    scopes, tokens, zone = services.memory.scopes, services.memory.tokens, settings.timezone
+    scopes, tokens = services.memory.scopes, services.memory.tokens
     cadence = Cadence(  # before the window drops messages that are not learned
         every_turns=max(1, min(settings.learn_every_turns, settings.window_messages // 4)),
         after_s=settings.learn_after_s,
@@ -63,8 +63,8 @@ def behaviors_of(services: Services) -> AIContextBehaviorManager:
     state = RunningState(scopes, domain, cadence, lambda source: observe(FieldsRefused(source)))
     kinds: dict[str, AIContextBehavior] = {
         "state": state,
-        "facts": UserFacts(scopes, tokens, zone, cadence),
-        "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
+        "facts": UserFacts(scopes, tokens, cadence),
+        "synopses": Synopses(scopes, tokens, model, settings.recall_narrative),
     }
     ours = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     knowledge_base = state.model if "state" in settings.learn else None
@@ -99,8 +99,8 @@ def _assistant_with(
     services: Services, behaviors: AIContextBehaviorManager, within: Callable[[Scope], Assistant]
 ) -> Assistant:
     settings, tokens, features = services.settings, services.memory.tokens, services.features
-    replaced, zone, model = replaced_by(features), settings.timezone, services.models.chats[0]
-    search_memory = search_memory_tool(zone, tokens, behaviors.behaviors)
+    replaced, model = replaced_by(features), services.models.chats[0]
+    search_memory = search_memory_tool(tokens, behaviors.behaviors)
     tools_of_features = [tool for feature in features for tool in feature.tools]
     max_output_tokens = settings.prompt_tokens // _OUTPUT_SHARE
     limits = ToolLimits(settings.max_calls_per_tool, settings.tool_timeout_s, max_output_tokens)
@@ -112,7 +112,7 @@ def _assistant_with(
 
     budget = PromptBudget(settings.prompt_tokens, settings.reply_tokens, behaviors.leading)
     system = system_from(settings.system_prompt_file)
-    assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, zone)
+    assembler = PromptAssembler(tokens, system, toolbox.definitions, budget)
     services.system_prompts.append(lambda path: assembler.use_system(system_from(path)))
 
     assemble, names_people = assembler.assemble, settings.openai_safety_identifier == "on"

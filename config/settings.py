@@ -173,7 +173,7 @@ class Settings(BaseSettings):
         None, "File that replaces the built-in system prompt"
     )
     timezone: values.Zone = values.setting(
-        ZoneInfo("UTC"), "Time zone of dates and times in prompts"
+        ZoneInfo("UTC"), "Time zone of dates and times in prompts, unless a person has told theirs"
     )
 
     # Learning

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import date, datetime, time, tzinfo
+from datetime import date, datetime, time
 from math import inf
 
 from pydantic import Field
@@ -44,15 +44,15 @@ class SearchMemoryArguments(Arguments):
 
 
 def search_memory_tool(
-    zone: tzinfo, counter: TokenCounter, behaviors: Sequence[AIContextBehavior] = ()
+    counter: TokenCounter, behaviors: Sequence[AIContextBehavior] = ()
 ) -> Tool[SearchMemoryArguments]:
-    """Return the tool; `zone` is the time zone of days and of the dates in results.
+    """Return the tool.
 
     What `behaviors` that search (`on_search`) find comes below the messages.
     """
     finds_nothing = AIContextBehavior.on_search
     searching = [each for each in behaviors if type(each).on_search is not finds_nothing]
-    packer = RecallPacker(counter, zone, is_numbered=True)
+    packer = RecallPacker(counter, is_numbered=True)
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
         history, text = context.chat_history, arguments.query
@@ -62,7 +62,7 @@ def search_memory_tool(
             text = next(alike, text)
         text = as_question(text)
         known = () if arguments.like is None else (arguments.like,)
-        since, until = arguments.since, arguments.until
+        since, until, zone = arguments.since, arguments.until, context.call_context.zone
         search_filter = SearchFilter(
             since=datetime.combine(since, time.min, zone).timestamp() if since else -inf,
             until=datetime.combine(until, time.max, zone).timestamp() if until else inf,

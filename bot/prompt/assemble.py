@@ -7,7 +7,6 @@ and the steps of this run. The history stores only the message, without what is 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
-from datetime import UTC, tzinfo
 from functools import cached_property
 from importlib import resources
 from itertools import accumulate, dropwhile
@@ -97,18 +96,16 @@ class Prompt:
 class PromptAssembler:
     """Builds prompts around one constant system message and one constant list of tools.
 
-    Raise `UnusableSystemPrompt` if these two leave too few tokens for a conversation. `zone` is the
-    time zone of the dates in the memory section.
+    Raise `UnusableSystemPrompt` if these two leave too few tokens for a conversation.
     """
 
     counter: TokenCounter
     system: InitVar[str]
     tools: Sequence[ToolDefinition]
     budget: PromptBudget
-    zone: tzinfo = UTC
 
     def __post_init__(self, system: str) -> None:
-        self._recall = RecallPacker(self.counter, self.zone)
+        self._recall = RecallPacker(self.counter)
         self._most = self.budget.prompt_tokens - self.budget.reply_tokens
         self._system = PromptMessage("system", "")
         self.use_system(system)
@@ -162,7 +159,8 @@ class PromptAssembler:
         message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
         said = context.user_message
         parts = context.user_messages or (said,)
-        words = "\n\n".join(window_text(part, context.speakers, self.zone) for part in parts)
+        zone = context.call_context.zone
+        words = "\n\n".join(window_text(part, context.speakers, zone) for part in parts)
         words_tokens = min(self._tokens_of(words, said) + _NOTE_TOKENS, message_limit // 2)
         pictures, pictures_tokens = _fitting(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
@@ -223,7 +221,8 @@ class PromptAssembler:
         return (text == message.text and message.tokens) or self.counter.count(text)
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
-        window, speakers, zone = context.background.window, context.speakers, self.zone
+        window, speakers = context.background.window, context.speakers
+        zone = context.call_context.zone
         shown = ((message, window_text(message, speakers, zone)) for message in window)
         return tuple(
             # The tokens of a text that is shown as it was stored are stored with it.
@@ -245,7 +244,7 @@ class PromptAssembler:
         """
         query, noted = context.call_context.query, context.call_context.used
         left = limit - self.counter.count("<memory>\n</memory>")
-        replies = reply_lines(self.counter, context, window, self.zone, left // 2)
+        replies = reply_lines(self.counter, context, window, left // 2)
         left -= sum(self.counter.count(f"{line}\n") for line in replies)
         background = context.background
         shown_apart = (context.user_message, *window, *background.replied_to())

@@ -69,13 +69,12 @@ def _mark(later: Later, zone: tzinfo) -> str:
 
 @dataclass(slots=True, eq=False)
 class RecallPacker:
-    """Packs messages as dated lines; `zone` is the time zone of the dates.
+    """Packs messages as dated lines.
 
     With `is_numbered`, each line has the message's number, so that a tool can be asked about it.
     """
 
     counter: TokenCounter
-    zone: tzinfo
     _: KW_ONLY
     is_numbered: bool = False
 
@@ -92,6 +91,7 @@ class RecallPacker:
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
         """
+        zone = context.call_context.zone
         longs = 0 if asks_for_all(query) else _LONG
         left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
         later = {seq: each for result in found for seq, each in result.later.items()}
@@ -101,10 +101,10 @@ class RecallPacker:
             tokens = min(tokens, limit // 2)
             excerpt = relevant_excerpt(escaped(message.text), asked, tokens, count)
             number = f"#{message.seq} " if self.is_numbered else ""
-            line = memory_line(message, excerpt, self.zone, context.speakers)
+            line = memory_line(message, excerpt, zone, context.speakers)
             text = f"{_SAME_DATE} {number}{line}"
-            mark = "".join(_mark(each, self.zone) for each in later.get(message.seq, ()))
-            date = f"[{dated(message.sent_at, context.now, self.zone)}]"
+            mark = "".join(_mark(each, zone) for each in later.get(message.seq, ()))
+            date = f"[{dated(message.sent_at, context.now, zone)}]"
             cost = count(f"{text}\n") + count(mark) + (count(date) if date not in dates else 0)
             if cost <= left:
                 dates.add(date)

@@ -67,7 +67,6 @@ def reply_lines(
     counter: TokenCounter,
     context: AgentContext,
     window: Sequence[Message],
-    zone: tzinfo,
     limit: int,
 ) -> list[str]:
     """Return a line for each message that is replied to, in at most `limit` tokens.
@@ -75,7 +74,7 @@ def reply_lines(
     If the window shows the message, the line only says which one is meant. If it is the newest
     message and no part of it is marked, there is nothing to say.
     """
-    shown = [message.seq for message in window]
+    shown, zone = [message.seq for message in window], context.call_context.zone
     lines: list[str] = []
     room = limit // max(1, len(context.background.replies))
     for reply in context.background.replies:

@@ -84,7 +84,8 @@ class ContextLoader:
         query = "\n".join((*files, message.text if is_new else _query(message, history)))
         writes: list[ToolWrite] = []
         conversation, speaker, now = history.conversation, last.sender.speaker, time.time()
-        call_context = CallContext(conversation, speaker, now, is_admin, writes, query=query)
+        who = (conversation, speaker, now, is_admin)
+        call_context = CallContext(*who, writes, query=query, zone=history.zone)
         seen = frozenset(each.seq for each in window)
         recall = history.search(query, self.recall_k, exclude=seen)
         if not request.uses_memory:  # the history is only this session, and no behavior hears of it

@@ -5,6 +5,7 @@ Only the history is stored. All other fields live as long as the run.
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
 from memory.behaviors.steps import CompletedStep, ToolQuestion
@@ -57,6 +58,8 @@ class CallContext:
     used: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     # What this turn searches for: before a short question stands the person's message before it.
     query: str = field(default="", compare=False, repr=False)
+    # In which days are counted: that of a private chat's person if it is known, or the operator's.
+    zone: tzinfo = field(default=UTC, compare=False, repr=False)
 
     def question(self, new_messages: Sequence[Message]) -> str:
         """Return what to search for in a turn with these messages."""
@@ -139,7 +142,7 @@ class AgentContext:
     ) -> "AgentContext":
         """Return the context of these keys, in any order; a new conversation is empty."""
         history = await ChatHistory.read(histories, Scope.of_keys(context_keys))
-        return cls(CallContext(history.conversation, Person(), now), history)
+        return cls(CallContext(history.conversation, Person(), now, zone=history.zone), history)
 
     def part(self, kind: type[P]) -> P:
         """Return what a feature notes of this run, in a class of its own; empty at first."""

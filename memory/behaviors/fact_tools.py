@@ -5,7 +5,7 @@ The first two only note what to write. It is written once, after the reply was s
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, tzinfo
+from datetime import date
 from typing import Any
 
 from pydantic import Field
@@ -62,8 +62,8 @@ class ForgetMemoryArguments(Arguments):
     )
 
 
-def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
-    """Return `remember`, `forget_memory` and `list_facts`, in this order; days are of `zone`."""
+def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
+    """Return `remember`, `forget_memory` and `list_facts`, in this order."""
 
     async def remember(arguments: RememberArguments, context: AgentContext) -> str:
         if (await scopes.current(context.conversation)).is_off:
@@ -114,12 +114,13 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
             forget_memory,
             is_untrusted=False,
         ),
-        _list_tool(scopes, zone),
+        _list_tool(scopes),
     )
 
 
-def _list_tool(scopes: Scopes, zone: tzinfo) -> Tool[ListFactsArguments]:
+def _list_tool(scopes: Scopes) -> Tool[ListFactsArguments]:
     async def list_facts(arguments: ListFactsArguments, context: AgentContext) -> str:
+        zone = context.call_context.zone
         alike = await of_kind(await _facts(scopes, context), arguments.kind)
         found = of_time(alike, zone, arguments.since, arguments.until)
         newest = found[-_MAX_LISTED:]

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, tzinfo
 from hashlib import sha256
 from itertools import chain, groupby, repeat
 from typing import Any, Literal
@@ -83,16 +82,14 @@ class Synopses(LearningBehavior):
         scopes: Scopes,
         tokens: TokenCounter,
         model: InternalModel | None,
-        zone: tzinfo = UTC,
         narrative: Literal["off", "auto", "always"] = "auto",
     ) -> None:
         self._scopes = scopes
         self._tokens = tokens
-        self._zone = zone
         self._narrator: Narrator | None = None
         self._min_synopses, pause_s = (1, 0) if narrative == "always" else (2, _DAY_S)
         if model is not None and narrative != "off":
-            self._narrator = Narrator(model, zone, pause_s)
+            self._narrator = Narrator(model, pause_s)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
@@ -116,13 +113,14 @@ class Synopses(LearningBehavior):
         synopses = sorted(best_first, key=lambda each: (each.began_at, each.id))
         narrative = ""
         if self._narrator is not None and len(synopses) >= self._min_synopses:
-            narrative = await self._narrator.narrate(here, synopses, text, call_context.now)
+            narrative = await self._narrator.narrate(here, synopses, text, call_context)
         if narrative:
             line = self._tokens.shorten(one_line(narrative), _MAX_SHOWN_TOKENS)
             call_context.used.update({f"s{each.id}": line for each in synopses})
             return f"{HEADING}\n{line}{_mark(synopses)}"
-        now, limits = call_context.now, chain((_MAX_SYNOPSIS_TOKENS,), repeat(_SHORT_TOKENS))
-        lines = {s.id: self._line(s, n, now) for s, n in zip(best_first, limits, strict=False)}
+        limits = chain((_MAX_SYNOPSIS_TOKENS,), repeat(_SHORT_TOKENS))
+        sized = zip(best_first, limits, strict=False)
+        lines = {each.id: self._line(each, most, call_context) for each, most in sized}
         call_context.used.update({f"s{each}": line for each, line in lines.items()})
         return "\n".join((HEADING, *(lines[each.id] for each in synopses)))
 
@@ -180,8 +178,8 @@ class Synopses(LearningBehavior):
                 taken.append(synopsis)
         return taken
 
-    def _line(self, synopsis: Synopsis, max_tokens: int, now: float) -> str:
-        when = dated(synopsis.began_at, now, self._zone)
+    def _line(self, synopsis: Synopsis, max_tokens: int, call_context: CallContext) -> str:
+        when = dated(synopsis.began_at, call_context.now, call_context.zone)
         # Behaviour, emotions and preferences are kept: nothing else tells them.
         limit, shown = max_tokens - 20, synopsis
         for field in ("reasoning", "actions", "result"):
@@ -261,19 +259,18 @@ class Narrator:
     after `pause_s` at the earliest.
     """
 
-    def __init__(self, model: InternalModel, zone: tzinfo, pause_s: float = 0) -> None:
+    def __init__(self, model: InternalModel, pause_s: float = 0) -> None:
         self._model = model
-        self._zone = zone
         self._pause_s = pause_s
         self._cached = WeakKeyDictionary[ScopeMemory, dict[tuple[tuple[int, ...], str], str]]()
         self._made_at: dict[tuple[Scope, tuple[str, str]], float] = {}  # the newest of each scope
 
     async def narrate(
-        self, scope_memory: ScopeMemory, synopses: Sequence[Synopsis], text: str, now: float
+        self, scope_memory: ScopeMemory, synopses: Sequence[Synopsis], text: str, call: CallContext
     ) -> str:
         """Return what these synopses, sorted by time, hold for a person's words; "" for nothing."""
         ids, said = tuple(each.id for each in synopses), sha256(text.encode()).hexdigest()
-        here = (scope_memory.scope, scope_memory.version)
+        here, now = (scope_memory.scope, scope_memory.version), call.now
         cached = self._cached.get(scope_memory, {})
         if known := cached.get((ids, said)):
             return known
@@ -281,7 +278,7 @@ class Narrator:
             return ""
         lines = [orjson.dumps({"said": escaped(text[:_MAX_QUESTION_CHARS])}).decode()]
         for each in synopses:
-            day = dated(each.began_at, now, self._zone)
+            day = dated(each.began_at, now, call.zone)
             lines.append(orjson.dumps({"on": day, "memory": escaped(each.text)}).decode())
         try:
             async with asyncio.timeout(_TIME_LIMIT_S):

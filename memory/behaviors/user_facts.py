@@ -6,7 +6,7 @@ end. Then only a list of all facts of a kind shows it, with that end.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from itertools import islice
 from secrets import token_urlsafe
 
@@ -70,14 +70,12 @@ class UserFacts(LearningBehavior):
         self,
         scopes: Scopes,
         tokens: TokenCounter,
-        zone: tzinfo = UTC,
         cadence: Cadence | None = None,
     ) -> None:
         self._scopes = scopes
         self._tokens = tokens
-        self._zone = zone
         self.cadence = cadence or Cadence()
-        self.functions = fact_tools(scopes, zone)
+        self.functions = fact_tools(scopes)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
@@ -94,7 +92,7 @@ class UserFacts(LearningBehavior):
         asks_all, found = asks_for_all(question), list[Fact]()
         if len(facts) > _MAX_UNSEARCHED or asks_all:
             found = await self._search(scope_memory, here, question)
-        of_kinds = self._listed(known, found, question) if asks_all else {}
+        of_kinds = self._listed(known, found, question, call_context.zone) if asks_all else {}
         call_context.used.update({f"f{id_}": line for id_, line in of_kinds.items()})
         if len(facts) <= _MAX_UNSEARCHED:
             found = facts
@@ -102,7 +100,7 @@ class UserFacts(LearningBehavior):
         first = pinned | {fact.id: fact for fact in found}  # of many pins the newest come first
         facts = [each for each in first.values() if each.is_pinned or each.id not in of_kinds]
         some = facts[:_MAX_SHOWN_TOKENS]  # a line takes a token or more
-        lines = {self._line(each, call_context.now): each.id for each in some}
+        lines = {self._line(each, call_context): each.id for each in some}
         fitting = self._fitting(lines, _MAX_SHOWN_TOKENS)
         call_context.used.update({f"f{lines[line]}": line for line in fitting})
         if call_context.writes is not None:  # what the person may be asked with the answer
@@ -118,13 +116,13 @@ class UserFacts(LearningBehavior):
         return "\n".join(text for heading, few in sections if few for text in (heading, *few))
 
     def _listed(
-        self, known: Sequence[Fact], found: Sequence[Fact], question: str
+        self, known: Sequence[Fact], found: Sequence[Fact], question: str, zone: tzinfo
     ) -> dict[int, str]:
         """Return the lines of all facts of the kinds that a question asks for, by id and date."""
         kinds = named_kinds(question, known)
         kinds |= {fact.kind for fact in found[:_KINDS_FOUND] if fact.kind}
-        asked = of_time((fact for fact in known if fact.kind in kinds), self._zone)
-        lines = {listed(each, self._zone): each.id for each in asked[-_MAX_LISTED_TOKENS:]}
+        asked = of_time((fact for fact in known if fact.kind in kinds), zone)
+        lines = {listed(each, zone): each.id for each in asked[-_MAX_LISTED_TOKENS:]}
         newest = set(self._fitting(reversed(lines), _MAX_LISTED_TOKENS))
         return {id_: line for line, id_ in lines.items() if line in newest}
 
@@ -141,15 +139,16 @@ class UserFacts(LearningBehavior):
     def prompt_input(self, batch: Batch) -> str:
         """Return the facts that the messages may repeat or contradict, one JSON object a line."""
         said = " ".join(m.text for m in batch.messages if m.role == "user")
+        zone = self._scopes.zone_of(batch.facts.scope)
         hits = batch.facts.search(
-            Fact, said[:_MAX_QUESTION_CHARS], None, _MAX_FOUND_FOR_BATCH, self._zone
+            Fact, said[:_MAX_QUESTION_CHARS], None, _MAX_FOUND_FOR_BATCH, zone
         )
         known = reversed(known_facts(batch.facts, batch.here))
         newest = (fact for fact in known if fact.is_current)
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
         lines = []
         for fact in nearest_first.values():
-            since = datetime.fromtimestamp(fact.said_at, self._zone).strftime("%Y-%m-%d")
+            since = datetime.fromtimestamp(fact.said_at, zone).strftime("%Y-%m-%d")
             told = {"id": fact.id, "since": since, "fact": fact.text}
             lines.append(orjson.dumps(told).decode())
         return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"
@@ -158,12 +157,12 @@ class UserFacts(LearningBehavior):
         """Return new facts, repetitions and ends; statements that break the rules are ignored."""
         return Learned(entries_of(answer.facts, batch))
 
-    def _line(self, fact: Fact, now: float) -> str:
+    def _line(self, fact: Fact, call_context: CallContext) -> str:
         """Return a fact as the model sees it; how often it was said only if more than once."""
         said = len(fact.sources)
         often = f", said {said} times" if said > 1 else ""
         when = f"; {when_of(fact)}" if when_of(fact) else ""
-        dates = f"{dated(fact.said_at, now, self._zone)}{often}{when}"
+        dates = f"{dated(fact.said_at, call_context.now, call_context.zone)}{often}{when}"
         return f"#{fact.id} [{dates}] {one_line(fact.text)}"
 
     def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:

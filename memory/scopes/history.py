@@ -7,7 +7,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from secrets import token_hex
 from time import time
 
@@ -117,6 +117,11 @@ class ChatHistory:
         """Whether there may be messages; false only if nothing is stored."""
         return self._stream.length != 0
 
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of its days: that of the person if it is known, else the operator's."""
+        return self._histories.scopes.zone_of(self.conversation)
+
     async def is_off(self) -> bool:
         """Return whether memory is turned off in this conversation."""
         [off_at] = await self._histories.scopes.store.read_meta(self.conversation, "off_at")
@@ -180,7 +185,7 @@ class ChatHistory:
         if all(message.seq in exclude for message in stream.messages):
             return []  # in a young conversation the window shows all
         await load_index()
-        query, zone = None, self._histories.scopes.zone_of(self.conversation)
+        query, zone = None, self.zone
         if stream.is_embedded:  # otherwise a message without a vector would look unrelated
             query = await self._histories.question_vectors.vector(text, stream.fingerprint, RECIPE)
 

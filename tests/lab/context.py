@@ -185,7 +185,7 @@ async def measure(folder: Path, redis: str) -> list[dict[str, object]]:
     tokens = await KeepingCounter.load()
     for name in KEPT:
         vars(memory_context)[name] = lru_cache(_MAX_KEPT)(vars(memory_context)[name])
-    packer = RecallPacker(tokens, UTC)
+    packer = RecallPacker(tokens)
     entries: list[tuple[int, Shares, Shares]] = []
     prompts: dict[str, list[float]] = {name: [] for name in PROMPTS}
     conversations = read_folder(folder)

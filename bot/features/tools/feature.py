@@ -1,6 +1,6 @@
 """What the feature adds to the bot: the tools `current_time` and `calculate`."""
 
-from datetime import datetime, tzinfo
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -11,26 +11,26 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
 
 
-def feature(services: Services) -> Feature:
+def feature(_: Services) -> Feature:
     """Return the feature."""
-    return Feature(name="tools", tools=(current_time_tool(services.settings.timezone), CALCULATE))
+    return Feature(name="tools", tools=(current_time_tool(), CALCULATE))
 
 
 class CurrentTimeArguments(Arguments):
     """The time zone."""
 
     timezone: str | None = Field(
-        default=None, description="IANA name such as Europe/Berlin; else the bot's", max_length=64
+        default=None, description="IANA name such as Europe/Berlin; else the chat's", max_length=64
     )
 
 
-def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
-    """Return the tool; it uses `default_zone` if the model names no zone."""
+def current_time_tool() -> Tool[CurrentTimeArguments]:
+    """Return the tool; it uses the zone in which this chat counts days if the model names none."""
 
     async def run(arguments: CurrentTimeArguments, context: AgentContext) -> str:
-        zone, name = default_zone, arguments.timezone
+        zone, name = context.call_context.zone, arguments.timezone
         try:
-            zone = ZoneInfo(name) if name else default_zone
+            zone = ZoneInfo(name) if name else zone
         except (KeyError, ValueError, OSError) as error:
             advice = "use an IANA name such as Asia/Tokyo"
             raise ToolError(f"unknown time zone {name!r}; {advice}") from error

@@ -177,7 +177,7 @@ class OtherTopics(AIContextBehavior):
             for message in said:
                 text = escaped(message.text)
                 excerpt = relevant_excerpt(text, asked, _LINE_TOKENS, tokens.count)
-                zone = self._scopes.zone
+                zone = call_context.zone
                 when = f"{dated(message.sent_at, call_context.now, zone)}, {_name(topic)}"
                 line = f"[{when}] {memory_line(message, excerpt, zone)}"
                 code = f"t{message.seq}@{topic.scope.topic_id}"

@@ -43,7 +43,7 @@ async def fresh(memory: Memory) -> AgentContext:
 def found() -> Search:
     async def search(context: AgentContext, query: str, **arguments: Any) -> str:
         asked = SearchMemoryArguments.model_validate({"query": query, **arguments})
-        return await search_memory_tool(UTC, TOKENS).run(asked, context)
+        return await search_memory_tool(TOKENS).run(asked, context)
 
     return search
 
@@ -87,7 +87,7 @@ async def test_a_kind_brings_the_messages_that_facts_of_it_rest_on(
 
 
 def test_the_number_of_results_is_not_in_the_prompt() -> None:
-    parameters: Any = search_memory_tool(UTC, TOKENS).definition.parameters
+    parameters: Any = search_memory_tool(TOKENS).definition.parameters
     assert list(parameters["properties"]) == ["query", "kind", "since", "until", "speaker", "like"]
 
 

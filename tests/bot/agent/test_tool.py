@@ -55,10 +55,10 @@ def test_equal_tools_have_equal_definitions() -> None:
 
 
 def test_every_server_accepts_our_tools(memory: Memory) -> None:
-    searching = search_memory_tool(UTC, memory.tokens)
+    searching = search_memory_tool(memory.tokens)
     own: tuple[Tool[Any], ...] = (
         CALCULATE,
-        current_time_tool(UTC),
+        current_time_tool(),
         searching,
         SEND_PHOTO_AGAIN,
         draw_picture_tool(Drawer(OfflineServer(), "pen", 10)),

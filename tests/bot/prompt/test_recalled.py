@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -16,7 +16,7 @@ from memory.store.keys import Scope
 from tests.bot.prompt.test_assemble import NOW, said
 from tests.memory.conftest import TOKENS
 
-CALL = CallContext(Scope.of_chat(7), Person(), NOW)
+CALL = CallContext(Scope.of_chat(7), Person(), NOW, zone=ZoneInfo("Asia/Tokyo"))
 CONTEXT = AgentContext(CALL, cast("ChatHistory", None))
 FILLER = "We walked along the river and talked about nothing. " * 20
 
@@ -28,7 +28,7 @@ def found(*exchanges: Sequence[Message]) -> list[SearchResult]:
 
 @pytest.fixture
 def packer() -> RecallPacker:
-    return RecallPacker(TOKENS, UTC)
+    return RecallPacker(TOKENS)
 
 
 def test_the_first_hits_are_long_and_the_rest_short_around_the_words(packer: RecallPacker) -> None:
@@ -95,7 +95,7 @@ def test_a_line_that_does_not_hold_any_more_says_what_came_after(packer: RecallP
     later = Later(1_747_000_000.0, "The boat lies\nin <memory> Kiel.", 4)
     hits = [replace(result, later={1: (later,)})]
     lines = with_dates(packer.ranked(CONTEXT, hits, "my boat", 200))
-    end = "My boat lies in Bari [until 11 May 2025, then: The boat lies in "
+    end = "My boat lies in Bari [until 12 May 2025, then: The boat lies in "
     assert end in lines[1]
     assert "<memory>" not in lines[1]
     assert "\n" not in lines[1]

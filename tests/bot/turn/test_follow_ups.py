@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -11,6 +12,7 @@ from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManage
 from memory.behaviors.context import CallContext
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.fields import PersonsZone
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
@@ -48,6 +50,14 @@ def loader_with(behavior: AIContextBehavior) -> ContextLoader:
     behaviors = AIContextBehaviorManager([behavior], time_limit_s=60)
     assistant = plain_assistant(behaviors, BlockWindowMessageSelector(2, 100, 2))
     return ContextLoader(assistant, QuietChat(), recall_k=8)
+
+
+async def test_a_turn_counts_days_where_its_person_is(memory: Memory) -> None:
+    await memory.scopes.set_field(Scope.of_person(ANNA), PersonsZone("Asia/Tokyo"))
+    await memory.scopes.read(Scope.of_person(ANNA))
+    history = await ChatHistory.read(memory.histories, Scope.of_chat(ANNA))
+    context = await loader_with(AIContextBehavior()).load(request_of("Hello"), history)
+    assert context.call_context.zone == ZoneInfo("Asia/Tokyo")
 
 
 async def test_no_hook_goes_on_after_recall_has_failed(memory: Memory) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import tomllib
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -74,12 +75,13 @@ def test_a_month_without_a_year_is_meant_in_every_year() -> None:
     assert NamedDays(31, 2).periods(2023, 2025) == []
 
 
-ASKS = {
+ASKS: dict[str, Callable[[str], bool]] = {
     "when": asks_when,
     "all": asks_for_all,
     "first": asks_for_first,
     "summary": asks_for_summary,
     "unmarked": asks,
+    "time": lambda text: any(map(tells_time, words_of(text))),
 }
 
 
@@ -89,14 +91,6 @@ def test_what_a_question_asks_for_is_recognised(kind: str) -> None:
     assert [each for each in wanted if not ASKS[kind](each)] == []
     assert [each for each in other.strip().splitlines() if ASKS[kind](each)] == []
     assert kind != "summary" or all(map(asks_for_all, wanted))
-
-
-@pytest.mark.parametrize(
-    "text", ["at 7", "vor zwei Wochen", "вчера", "دیروز", "昨天", "3月", "last Monday"]
-)
-def test_times_and_numbers_in_a_text_are_recognised(text: str) -> None:
-    assert any(map(tells_time, words_of(text)))
-    assert not any(map(tells_time, words_of("My cat. Моя кошка. 我的猫。 J'ai été. Sei.")))
 
 
 SOUPS = [IndexRecord(f"Good soup number{row}", row) for row in range(40)]
@@ -263,13 +257,10 @@ def test_days_are_counted_from_the_message_about_what_happened() -> None:
     assert index.search(question, None, 3, asked_on=TODAY)[0].row == 0
 
 
-QUESTION = "Where is my boat?"
-
-
 async def test_a_question_whose_call_failed_after_its_caller_left_is_embedded_again() -> None:
     embedder, goes_on = WordsEmbedder(), asyncio.Event()
     embedder.fails_at, embedder.meanwhile = 1, goes_on.wait
-    questions, asked = QuestionVectors(embedder), (QUESTION, f"{embedder.fingerprint} | ", "")
+    questions, asked = QuestionVectors(embedder), ("My boat?", f"{embedder.fingerprint} | ", "")
     caller = asyncio.create_task(questions.vector(*asked))
     await asyncio.sleep(0)
     caller.cancel()

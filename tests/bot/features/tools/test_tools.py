@@ -1,6 +1,7 @@
 """The tools that need no memory: only arithmetic is calculated; the time is told of any zone."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -85,8 +86,9 @@ def test_every_text_is_evaluated_to_a_number_or_refused(text: str) -> None:
 
 
 async def time_in(context: AgentContext, timezone: str | None) -> str:
-    tool = current_time_tool(ZoneInfo("Europe/Berlin"))
-    return await tool.run(CurrentTimeArguments(timezone=timezone), context)
+    call = replace(context.call_context, zone=ZoneInfo("Europe/Berlin"))
+    here = replace(context, call_context=call)
+    return await current_time_tool().run(CurrentTimeArguments(timezone=timezone), here)
 
 
 @pytest.mark.parametrize(
