@@ -16,11 +16,10 @@ import structlog
 from bot.costs import NOTED_S
 from bot.feature import Services
 from bot.runtime.background_learner import BackgroundLearner
-from bot.runtime.process import GarbageWatch, LoopWatchdog
+from bot.runtime.process import GarbageWatch, watch_loop
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.context import CallContext, Person
 from memory.erasure.jobs import FinishedJob
-from memory.limits.capacity import Level
 from memory.memory import Memory
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.store.client import RedisClient
@@ -33,7 +32,6 @@ log = structlog.get_logger(__name__)
 
 MAX_CLOCK_S = 30  # beyond so many seconds what people are told about times is wrong
 _POSTPONED_S = 2.0  # when a step is tried again for which Redis was not available
-_CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
 
 Step = Callable[[], Awaitable[float | None]]
 """Returns after how many seconds it has to run again at the latest, None if it does not matter."""
@@ -76,19 +74,14 @@ def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
     memory = services.memory
     drop_removed = partial(services.admission.drop_removed, memory.mailbox)
 
-    async def check_capacity() -> float | None:
-        await memory.capacity.check()
-        return _CAPACITY_WHEN_TIGHT_EVERY_S if memory.capacity.level >= Level.FULL_SOON else None
-
     running = [
-        repeat(check_capacity, "capacity", every_s=5.0),
+        repeat(memory.capacity.check, "capacity", every_s=5.0),
         # So soon after an erasure, or a change of who may use the bot, the other processes know it.
         repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
         repeat(drop_removed, "access", every_s=2.0),
         repeat(memory.scopes.drop_lost, "restarts", every_s=2.0),
         repeat(partial(watch_clock, memory.client), "clock", every_s=300.0),
-        repeat(GarbageWatch().check, "garbage", every_s=0.1),
-        LoopWatchdog().run(),
+        watch_loop(GarbageWatch()),
     ]
     if services.settings.redis_url is None:
         # It also runs at the start, because the process may have crashed behind an erasure, and

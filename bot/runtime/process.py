@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
+from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
@@ -35,54 +37,56 @@ from memory.text.tokens import encoding
 log = structlog.get_logger(__name__)
 
 MAX_BLOCKED_S = 0.1
+_LOOK_EVERY_S = MAX_BLOCKED_S / 2
 _FRAMES = 3
 """Innermost frames that are logged; only their files and functions, never their variables."""
 
 
-class LoopWatchdog:
-    """Watches the loop in which `run` is awaited; logs a warning each time it was blocked."""
+async def watch_loop(garbage: "GarbageWatch") -> None:
+    """Log a warning each time the running loop was blocked, and collect garbage, until cancelled.
 
-    def __init__(self) -> None:
-        self._beat_at = 0.0
-        self._stopped = threading.Event()
-        self._frames = ""
+    A thread looks at the loop and at the memory, so a loop that has nothing to do is not woken.
+    """
+    loop, thread, stopped = asyncio.get_running_loop(), threading.get_ident(), threading.Event()
+    # uvloop runs a task from the frame in which it waits. asyncio does not, so it is always asked.
+    idle = sys._getframe(1)  # noqa: SLF001 - documented
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        self._beat_at, worked_before_s = time.monotonic(), time.thread_time()
-        watching = threading.Thread(
-            target=self._watch, args=(threading.get_ident(),), name="loop watchdog", daemon=True
-        )
-        watching.start()
-        try:
-            while True:
-                await asyncio.sleep(MAX_BLOCKED_S / 2)
-                now, worked_s = time.monotonic(), time.thread_time()
-                blocked_ms = round((now - self._beat_at - MAX_BLOCKED_S / 2) * 1000)
-                cpu_ms = round((worked_s - worked_before_s) * 1000)
-                self._beat_at, worked_before_s = now, worked_s
-                frames, self._frames = self._frames or "unknown", ""
-                if blocked_ms > MAX_BLOCKED_S * 1000:
-                    # Much less CPU time than time: the machine is busy, our code is not slow.
-                    log.warning("event loop blocked", ms=blocked_ms, cpu_ms=cpu_ms, frames=frames)
-        finally:
-            self._stopped.set()
-            watching.join()
+    def running() -> FrameType | None:
+        return sys._current_frames().get(thread)  # noqa: SLF001 - documented
 
-    def _watch(self, thread: int) -> None:
-        """Note what the loop runs while its beat is late; runs in a thread of its own."""
-        while not self._stopped.wait(MAX_BLOCKED_S / 2):
-            if not self._frames and time.monotonic() - self._beat_at > MAX_BLOCKED_S:
-                self._frames = _names(sys._current_frames().get(thread))  # noqa: SLF001 - documented
+    def watch() -> None:
+        while not stopped.is_set():
+            began, worked_s = time.monotonic(), time.process_time()
+            time.sleep(_LOOK_EVERY_S)
+            if running() is idle and not garbage.is_due():
+                continue
+            answered, frames = threading.Event(), _names(running())
+            loop.call_soon_threadsafe(answered.set)
+            # Code that holds Python's lock delays this thread, too, so it may be late already.
+            if time.monotonic() - began < MAX_BLOCKED_S and not answered.wait(_LOOK_EVERY_S):
+                frames = _names(running())
+            while not (answered.wait(_LOOK_EVERY_S) or stopped.is_set()):
+                pass
+            blocked_ms = round((time.monotonic() - began - _LOOK_EVERY_S) * 1000)
+            cpu_ms = round((time.process_time() - worked_s) * 1000)
+            if blocked_ms > MAX_BLOCKED_S * 1000 and not stopped.is_set():
+                # Much less CPU time than time: the machine is busy, our code is not slow.
+                log.warning("event loop blocked", ms=blocked_ms, cpu_ms=cpu_ms, frames=frames)
+            if garbage.is_due():
+                loop.call_soon_threadsafe(garbage.collect)
+
+    watching = threading.Thread(target=watch, name="loop watchdog", daemon=True)
+    watching.start()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        stopped.set()
+        watching.join()
 
 
 def _names(frame: FrameType | None) -> str:
-    names: list[str] = []
-    while frame is not None and len(names) < _FRAMES:
-        code = frame.f_code
-        names.append(f"{'/'.join(code.co_filename.split('/')[-2:])}:{code.co_qualname}")
-        frame = frame.f_back
-    return " < ".join(names)
+    codes = [each.f_code for each, _ in islice(walk_stack(frame), _FRAMES)]
+    return " < ".join(f"{'/'.join(c.co_filename.split('/')[-2:])}:{c.co_qualname}" for c in codes)
 
 
 _THREADS = 2
@@ -152,30 +156,33 @@ class GarbageWatch:
 
     def __init__(self) -> None:
         gc.freeze()  # what a start has made is no garbage
-        self._used_bytes = _resident_bytes()
+        self._statm = -1
+        with suppress(OSError):
+            self._statm = os.open("/proc/self/statm", os.O_RDONLY)
+        self._used_bytes = self._resident_bytes()
         self._again_at = math.inf
 
-    async def check(self) -> None:
-        """Collect garbage if there may be much."""
-        now = asyncio.get_running_loop().time()
-        is_grown = _resident_bytes() > self._used_bytes + _GROWN_BYTES
-        if is_grown or now > self._again_at:
-            gc.collect()
-            with suppress(AttributeError):
-                ctypes.CDLL(None).malloc_trim(0)
-            self._used_bytes = _resident_bytes()
-            self._again_at = now + _COLLECT_AGAIN_S if is_grown else math.inf
-        self._used_bytes = min(self._used_bytes, _resident_bytes())  # growth is from the least
+    def is_due(self) -> bool:
+        """Return whether there may be much garbage."""
+        resident_bytes = self._resident_bytes()
+        self._used_bytes = min(self._used_bytes, resident_bytes)  # growth is from the least
+        return resident_bytes > self._used_bytes + _GROWN_BYTES or time.monotonic() > self._again_at
 
+    def collect(self) -> None:
+        """Collect garbage; after growth it is due once more."""
+        is_again = time.monotonic() > self._again_at
+        gc.collect()
+        with suppress(AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+        self._used_bytes = self._resident_bytes()
+        self._again_at = math.inf if is_again else time.monotonic() + _COLLECT_AGAIN_S
 
-def _resident_bytes() -> int:
-    """Return the memory of this process without pages of files, which the kernel may drop."""
-    try:
-        with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - no disk
-            _, resident, of_files, *_ = map(int, statm.read().split())
-            return (resident - of_files) * _PAGE_BYTES
-    except OSError:
-        return 0
+    def _resident_bytes(self) -> int:
+        """Return the memory of this process without pages of files, which the kernel may drop."""
+        if self._statm < 0:
+            return 0
+        _, resident, of_files, *_ = map(int, os.pread(self._statm, 99, 0).split())
+        return (resident - of_files) * _PAGE_BYTES
 
 
 @contextmanager
@@ -345,7 +352,6 @@ async def is_done_before(stopping: asyncio.Event, task: "asyncio.Task[Any]") -> 
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
-    if not task.done():
+    if not (is_done := task.done()):
         await end_tasks([task])
-        return False
-    return True
+    return is_done

@@ -11,6 +11,8 @@ import socket
 from asyncio import TimerHandle, Transport
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from email.utils import formatdate
+from time import monotonic
 from typing import Any
 
 import uvicorn
@@ -44,19 +46,23 @@ def health_routes(
 
     With fewer than `wait_replicas` replicas Redis is not ready, because intake accepts no message.
     """
-    redis = _RedisCheck(store, wait_replicas)
+    checking, checked_at, redis = asyncio.Lock(), float("-inf"), ""
 
     async def healthz(_: Request) -> PlainTextResponse:
         return PlainTextResponse("ok")
 
     async def readyz(_: Request) -> JSONResponse:
-        redis_state, telegram = await redis.state(), health.last_error
+        nonlocal checked_at, redis
+        async with checking:  # at most once a second: the connections to Redis are for the bot
+            if monotonic() - checked_at >= _CHECK_EVERY_S:
+                redis, checked_at = await _redis_state(store, wait_replicas), monotonic()
+        telegram = health.last_error
         if health.identity is None:
             telegram = f"not reached: {telegram}" if telegram else "not reached yet"
         elif not telegram:
             is_set = health.webhook_set or not has_webhook
             telegram = "ok" if is_set else "webhook not set yet"
-        checks = {"redis": redis_state, "telegram": telegram}
+        checks = {"redis": redis, "telegram": telegram}
         is_ready = all(state == "ok" for state in checks.values())
         details = {
             "last_update_s_ago": health.age(health.last_update_at),
@@ -87,7 +93,7 @@ class WebServer:
             timeout_keep_alive=75,
         )
         self._server = _Server(config)
-        self._server.server_state = Connections()
+        self._server.server_state, self._server.stopping = Connections(), asyncio.Event()
         # A socket of `create_server` names no protocol. Without it asyncio does not set
         # TCP_NODELAY, and each further answer on a connection waits 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -104,61 +110,44 @@ class WebServer:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve while the block lasts, or until `stop`."""
+        """Serve while the block lasts, then accept no more requests and let running ones finish."""
         with self._socket:
             running = asyncio.create_task(self._server.serve(sockets=[self._socket]))
             try:
                 yield
             finally:
-                self.stop()
+                self._server.stopping.set()
                 await running
-
-    def stop(self) -> None:
-        """Accept no more requests and let running ones finish."""
-        self._server.should_exit = True
 
 
 class _Server(uvicorn.Server):
+    stopping: asyncio.Event
+
+    async def main_loop(self) -> None:
+        """Wait for the end; uvicorn would look for it ten times a second."""
+        await self.stopping.wait()
+
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         """Handle no signals: uvicorn would raise them again and end the process during a turn."""
         yield
 
 
-class _RedisCheck:
-    """Checks Redis at most once a second, however many ask: its connections are for the bot."""
-
-    def __init__(self, store: RedisClient, wait_replicas: int) -> None:
-        self._store = store
-        self._wait_replicas = wait_replicas
-        self._checked_at = float("-inf")
-        self._state = ""
-        self._checking = asyncio.Lock()
-
-    async def state(self) -> str:
-        """Return "ok", or what is wrong."""
-        now = asyncio.get_running_loop().time
-        async with self._checking:
-            if now() - self._checked_at >= _CHECK_EVERY_S:
-                self._state = await self._check()
-                self._checked_at = now()
-            return self._state
-
-    async def _check(self) -> str:
-        wait_replicas = self._wait_replicas
-        try:
-            async with asyncio.timeout(_PING_S):
-                await self._store.ping()
-                policy = (await self._store.info("memory")).get("maxmemory_policy", "noeviction")
-                replication = await self._store.info("replication") if wait_replicas else {}
-        except (StoreError, TimeoutError):
-            return "unreachable"
-        if policy != "noeviction":
-            return f"maxmemory-policy is {policy}, must be noeviction"
-        linked = int(replication.get("connected_slaves", wait_replicas))
-        if linked < wait_replicas:
-            return f"{linked} replicas are connected, INTAKE_WAIT_REPLICAS is {wait_replicas}"
-        return "ok"
+async def _redis_state(store: RedisClient, wait_replicas: int) -> str:
+    """Return "ok", or what is wrong."""
+    try:
+        async with asyncio.timeout(_PING_S):
+            await store.ping()
+            policy = (await store.info("memory")).get("maxmemory_policy", "noeviction")
+            replication = await store.info("replication") if wait_replicas else {}
+    except (StoreError, TimeoutError):
+        return "unreachable"
+    if policy != "noeviction":
+        return f"maxmemory-policy is {policy}, must be noeviction"
+    linked = int(replication.get("connected_slaves", wait_replicas))
+    if linked < wait_replicas:
+        return f"{linked} replicas are connected, INTAKE_WAIT_REPLICAS is {wait_replicas}"
+    return "ok"
 
 
 CALLER_S = 10.0
@@ -266,6 +255,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._is_answering():
             raise _RefusedError
         self._is_incomplete = True
+        self._all.default_headers = [(b"date", formatdate(usegmt=True).encode())]
         super().on_message_begin()
         self.scope["extensions"] = {_CONNECTION: {"protocol": self}}
 
@@ -311,14 +301,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().resume_writing()
         self._watch()
 
-    def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that was idle too long, also if the last answer is still unread."""
-        self.transport.abort()
-
     def give_way(self) -> None:
         """Close at once, however much the caller has not read."""
         self._stop_waiting()
         self.transport.abort()
+
+    timeout_keep_alive_handler = give_way  # of a connection that was idle too long
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete

@@ -77,6 +77,7 @@ class Level(IntEnum):
 
 _FULL_SOON_ABOVE = 0.8
 _BALLAST_BELOW = 0.9
+_AGAIN_S = 2.0
 _SAMPLE_EVERY_S = 60.0
 _MAX_SAMPLES = 120
 
@@ -109,10 +110,11 @@ class CapacityMonitor:
         limit = int(info.get("maxmemory") or 0) or self._default_limit
         return FillLevel(int(info.get("used_memory") or 0), limit)
 
-    async def check(self) -> None:
+    async def check(self) -> float | None:
         """Read how full Redis is, free or allocate the ballast, and note the level.
 
-        If the limit of Redis is unknown, the level is normal. Raise `StoreError`.
+        If the limit of Redis is unknown, the level is normal. Return in how many seconds to check
+        again, None if Redis is not full soon. Raise `StoreError`.
         """
         found = await self.fill_level()
         if not self.samples or time() - self.samples[-1][0] >= _SAMPLE_EVERY_S:
@@ -133,3 +135,4 @@ class CapacityMonitor:
             was = self.level.name.lower()
             log.warning("capacity changed", capacity=level.name.lower(), was=was)
         self.found, self.level = found, level
+        return _AGAIN_S if level >= Level.FULL_SOON else None

@@ -14,7 +14,6 @@ from itertools import islice
 
 import pytest
 
-from bot.runtime import process
 from bot.runtime.process import GarbageWatch, run_loop
 from memory.store.tasks import end_tasks
 
@@ -32,11 +31,11 @@ def test_without_uvloop_asyncio_runs(monkeypatch: pytest.MonkeyPatch, *, has_uvl
     assert loops[0].startswith("uvloop" if has_uvloop else "asyncio")
 
 
-async def test_garbage_is_collected_when_the_process_grew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_is_collected_when_the_process_grew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few objects that refer to themselves are no reason for Python to look for garbage."""
-    assert (process._resident_bytes() > 2**20) == (sys.platform == "linux")
+    assert (GarbageWatch()._resident_bytes() > 2**20) == (sys.platform == "linux")
     used_mb = 100
-    monkeypatch.setattr(process, "_resident_bytes", lambda: used_mb * 2**20)
+    monkeypatch.setattr(GarbageWatch, "_resident_bytes", lambda _: used_mb * 2**20)
 
     class Holder:
         def __init__(self) -> None:
@@ -45,10 +44,10 @@ async def test_garbage_is_collected_when_the_process_grew(monkeypatch: pytest.Mo
     gc.disable()
     try:
         watch, gone = GarbageWatch(), weakref.ref(Holder())
-        await watch.check()
-        assert gone()
+        assert not watch.is_due()
         used_mb += 50
-        await watch.check()
+        assert watch.is_due()
+        watch.collect()
         assert not gone()
     finally:
         gc.enable()
@@ -84,22 +83,20 @@ print(getrusage(0).ru_minflt - faults)
 
 async def test_a_lost_cancellation_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.store.tasks._CANCEL_AGAIN_S", 0.0)
-    lost = 0
+    lost = list[asyncio.CancelledError]()
 
     async def loses_two() -> None:
-        nonlocal lost
-        while True:
+        while len(lost) < 2:
             try:
                 await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                if lost == 2:
-                    raise
-                lost += 1
+            except asyncio.CancelledError as cancelled:
+                lost.append(cancelled)
+        await asyncio.Event().wait()
 
     task = asyncio.create_task(loses_two())
     await asyncio.sleep(0)
     await end_tasks([task])
-    assert (lost, task.cancelled()) == (2, True)
+    assert (len(lost), task.cancelled()) == (2, True)
 
 
 def test_a_process_that_cannot_stop_ends_and_says_what_it_waits_for() -> None:
