@@ -9,6 +9,7 @@ question, so that many fit. `search_memory` shows them in the same way.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, tzinfo
@@ -105,7 +106,8 @@ class RecallPacker:
             text = f"{_SAME_DATE} {number}{line}"
             mark = "".join(_mark(each, zone) for each in later.get(message.seq, ()))
             date = f"[{dated(message.sent_at, context.now, zone)}]"
-            cost = count(f"{text}\n") + count(mark) + (count(date) if date not in dates else 0)
+            cost = count(f"{text}\n") + (count(mark) if mark else 0)
+            cost += count(date) if date not in dates else 0
             if cost <= left:
                 dates.add(date)
                 left -= cost
@@ -124,7 +126,7 @@ def _unrepeated(
     if it has no word of the query.
     """
     seen = set(exclude)
-    earlier: list[frozenset[str]] = []
+    earlier = defaultdict[int, list[frozenset[str]]](list)  # by their number of words
     replies = {
         each.seq
         for result in found
@@ -142,7 +144,10 @@ def _unrepeated(
     asked = set[str]()  # looked up once, if a short answer needs it
     for message in chain(hits, rest):
         words = frozenset(words_of(message.text))
-        if message.seq in seen or not words or any(_is_alike(words, each) for each in earlier):
+        lengths = range(int(len(words) * _ALIKE), int(len(words) / _ALIKE) + 1)
+        near = chain.from_iterable(earlier[each] for each in lengths if each in earlier)
+        is_repeated = any(len(words & each) > _ALIKE * len(words | each) for each in near)
+        if message.seq in seen or not words or is_repeated:
             continue
         is_reply = message.role == "user" or message.seq in replies
         if not (is_reply or _says_enough(message.text)):
@@ -150,19 +155,12 @@ def _unrepeated(
             if asked.isdisjoint(content_forms(message.text)):
                 continue
         seen.add(message.seq)
-        earlier.append(words)
+        earlier[len(words)].append(words)
         yield message
 
 
 def _says_enough(text: str) -> bool:
     return len(asked_terms(words_of(text)[:_MAX_READ_WORDS], {})) >= _MIN_WORDS
-
-
-def _is_alike(words: frozenset[str], others: frozenset[str]) -> bool:
-    fewer, more = sorted((len(words), len(others)))
-    if fewer <= _ALIKE * more:  # most texts, and this is cheap to see
-        return False
-    return len(words & others) > _ALIKE * len(words | others)
 
 
 _PARTS = 2

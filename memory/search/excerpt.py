@@ -37,12 +37,13 @@ class _Piece:
 
 
 class Asked:
-    """A question, whose words are looked up once for all texts in the same languages."""
+    """A question; words are looked up once for all texts in the same languages."""
 
     def __init__(self, question: str) -> None:
         self.words = words_of(question[:_MAX_QUESTION_CHARS])
         self.languages = languages_of(self.words, {})
-        self.forms = dict[frozenset[tuple[str, str]], dict[str, int]]()  # by languages of texts
+        # By the languages of a text: the numbers of our words by form, and those of its words.
+        self.known = dict[object, tuple[dict[str, int], dict[str, frozenset[int]]]]()
 
 
 def relevant_excerpt(text: str, asked: Asked, limit: int, size: Callable[[str], int] = len) -> str:
@@ -83,16 +84,14 @@ def _pieces(text: str, asked: Asked, room: int) -> list[_Piece]:
     found = [words_of(text[start:end]) for start, end in spans]
     languages = languages_of(list(chain.from_iterable(found)), asked.languages)
     key = frozenset(languages.items())
-    if (sought := asked.forms.get(key)) is None:
+    if key not in asked.known:
         terms = asked_terms(asked.words, {script: frozenset((code,)) for script, code in key})
-        sought = {form: number for number, forms in enumerate(terms) for form in forms}
-        asked.forms[key] = sought
-    numbers = {
-        word: frozenset(sought[term] for term in terms_of([word], languages) if term in sought)
-        for word in set(chain.from_iterable(found))
-    }
+        asked.known[key] = {form: at for at, forms in enumerate(terms) for form in forms}, {}
+    sought, numbers = asked.known[key]
+    for word in {*chain.from_iterable(found)} - numbers.keys():
+        numbers[word] = frozenset(sought[t] for t in sought.keys() & terms_of([word], languages))
     return [
-        _Piece(start, end, frozenset().union(*(numbers[word] for word in words)))
+        _Piece(start, end, frozenset().union(*map(numbers.__getitem__, words)))
         for (start, end), words in zip(spans, found, strict=True)
     ]
 

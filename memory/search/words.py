@@ -170,7 +170,7 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     """
     found: dict[str, str] = {}
     claims = Counter(chain.from_iterable([CLAIMED_BY[w] for w in words if w in CLAIMED_BY]))
-    for script in sorted(set(map(script_of, words))):
+    for script in sorted({*map(script_of, {*words})}):
         candidates = LANGUAGES_OF_SCRIPT.get(script, ())
         if len(candidates) == 1:
             found[script] = candidates[0]
