@@ -64,8 +64,8 @@ class Request:
 
     @property
     def is_sticker(self) -> bool:
-        """Whether all files are stickers, whose emoji says enough."""
-        return {each.file.name for each in self.updates if each.file} == {STICKER_FILE}
+        """Whether no other file was sent than stickers, whose emoji says enough."""
+        return not self.replaces and {u.file.name for u in self.updates if u.file} <= {STICKER_FILE}
 
     @property
     def to(self) -> Destination:
