@@ -3,6 +3,7 @@
 -- the confirmation; `by_admin`, whether any admin may confirm; `ttl_s`. Erases the conversation, once for a nonce.
 -- Answers {'done', counts}, or {'unknown'} or {'not_yours'} if nothing was erased.
 local request = cjson.decode(ARGV[1])
+drop_damaged()
 local receipt, asked = receipt_of(request.nonce)
 if receipt then return {'done', receipt} end
 if not asked then return {'unknown'} end

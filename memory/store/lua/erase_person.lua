@@ -4,6 +4,7 @@
 -- Erases a person's waiting messages, dead letters, work items, albums and questions about tools in a group, and the
 -- open turn if it has such a message.
 local request = cjson.decode(ARGV[1])
+drop_damaged()
 local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
 local waiting = drop_letters(request.last_update, request.person)

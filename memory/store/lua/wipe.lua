@@ -4,6 +4,7 @@
 -- Erases the conversation for a job. Messages that people wrote after the confirmation stay, with their answers.
 -- Turns of tasks do not: they repeat what was said before, also if they began between the confirmation and the job.
 local request = cjson.decode(ARGV[1])
+drop_damaged()
 local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
 local kept

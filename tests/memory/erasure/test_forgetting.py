@@ -26,7 +26,7 @@ from memory.scopes.sources import Source, Wording
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
-from memory.store.keys import Scope
+from memory.store.keys import KEY_SUFFIXES, Scope
 from memory.work.item import WorkChanges, WorkItem
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import memory_of
@@ -335,6 +335,15 @@ async def test_a_job_that_is_started_again_keeps_its_cutoff(memory: Memory) -> N
     assert finished is not None
     assert (finished.job.cut_update, finished.job.cut_at) == (10, 1_000.0)
     assert finished.job.report == b"first"
+
+
+@pytest.mark.parametrize("name", KEY_SUFFIXES._fields)
+async def test_a_damaged_key_of_one_chat_ends_no_erasure(memory: Memory, name: str) -> None:
+    """Those of the chats behind it would never be erased, and nobody would get a receipt."""
+    await talk(memory, CANARY)
+    await memory.client.call("SET", getattr(memory.keys.scope(HERE), name), CANARY)
+    for kind in ("forget", "all"):
+        await carry_out(memory, Job(kind, kind, ANN, 10, time.time(), b""))
 
 
 async def test_a_job_takes_a_tasks_turn_that_began_before_it_and_what_it_set(

@@ -254,13 +254,6 @@ async def test_a_new_session_begins_after_the_closed_turn(memory: Memory) -> Non
     assert (await take(memory)).loaded.session == 2
 
 
-async def test_all_keys_of_a_conversation_expire_together(memory: Memory) -> None:
-    await exchange(memory, 1)
-    keys = memory.keys.scope(HERE)
-    for key in (keys.meta, keys.seen, keys.log):
-        assert await memory.client.call("TTL", key) == 86_400
-
-
 async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(memory: Memory) -> None:
     deferred = await begin(memory, 1)
     await memory.turns.hand_over(deferred.lease, 60_000)

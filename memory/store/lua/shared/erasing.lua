@@ -17,6 +17,22 @@ local function keep_receipt(id, counts)
   return receipt
 end
 
+-- Removes keys of another type than ours. They hold nothing that an erasure could find, but it would fail at them, and a job
+-- would never get to the conversations behind this one. Without META the epoch is the current time, as in `number_on`.
+local function drop_damaged()
+  local function check(keys, command, ...)
+    for _, key in ipairs(keys) do
+      if type(redis.pcall(command, key, ...)) == 'table' then -- an error
+        redis.call('UNLINK', key)
+        if key == META then redis.call('HSET', META, 'epoch', whole(now_ms())) end
+      end
+    end
+  end
+  check({META, TURN, CONFIRM, LEARNED, DEAD_LETTERS, WORK}, 'HEXISTS', '')
+  check({MAILBOX, SEEN, ALBUMS}, 'ZCARD')
+  check({LOG, VEC, RECORDS, RVEC, OFF_RECORD}, 'XLEN')
+end
+
 -- Erases the work items that messages asked for: those in `seqs`, and with `first_kept` all before that sequence. Call it
 -- before the messages go. An item names its turn's first message, but any user message of the exchange may have asked for
 -- it.
