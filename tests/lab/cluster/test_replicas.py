@@ -60,13 +60,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mailbox, "_REPLICATION_MS", 200)
 
 
-async def test_an_update_is_accepted_when_a_replica_has_it(
-    memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
-) -> None:
-    assert await memory.mailbox.put(HERE, ENTRY) is Outcome.TAKEN
-    assert b":1\r\n" in pair[1].ask(f"EXISTS {memory.keys.scope(HERE).seen}")
-
-
 async def test_an_update_is_refused_until_a_replica_has_it(
     memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
 ) -> None:

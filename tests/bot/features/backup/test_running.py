@@ -17,10 +17,12 @@ from bot.features.backup.probes import PROBES, backup_row
 from bot.features.backup.saving import Saving
 from bot.features.backup.settings import BackupSettings
 from memory.store.client import RedisClient
+from memory.store.errors import StoreRefused
 from memory.store.keys import Keys
 from memory.store.store import OtherLayout
 from tests.bot.features.conftest import SettingsOf
 from tests.memory.conftest import memory_of
+from tests.memory.turns import HERE
 from tests.valkey import ValkeyServer
 
 
@@ -70,6 +72,9 @@ async def test_a_redis_that_fails_or_is_restarted_meanwhile_ends_the_command_wit
                     each()
                 await client.call("SET", "key", 1)
 
+        await client.call("SET", Keys(42).scope(HERE).log, "damaged")
+        with pytest.raises(StoreRefused, match=f"{HERE.tag} is damaged; /clear_memory"):
+            await Saving(memory_of(client).store)._read(HERE)
         with pytest.raises(BackupRefused, match="Redis is full: give"):
             await run(partial(server.ask, "CONFIG SET maxmemory 1"))
         with pytest.raises(BackupRefused, match="restarted or replaced meanwhile"):
