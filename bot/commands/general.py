@@ -69,7 +69,8 @@ class GeneralCommands:
         if asked.sender in self.access.operators:
             await self.access.operators.note_language(asked.sender)
         if asked.is_group:
-            return Answer(self.sentences.say(language, "start.group", username=self.me.username))
+            keys = ["start.group", *["start.unheard"] * (not self.me.can_read_all_group_messages)]
+            return Answer(self.sentences.say(language, *keys, username=self.me.username))
         ways = what_to_send(self.ways, self.sentences, language)
         name = asked.sender.first_name or asked.sender.name
         hello = text(language, "start.private", name=name, bot=self.me.name)
@@ -110,12 +111,13 @@ class GeneralCommands:
         useful = [
             each for each in here if not each.is_useful or await each.is_useful(asked, conversation)
         ]
-        how = text(language, f"help.{place}", username=self.me.username)
-        if not asked.is_group:
-            if self.ways:
-                how = f"{how} {what_to_send(self.ways, self.sentences, language)}"
-            how = f"{how} {text(language, 'help.ways')}"
-        texts = [how]
+        how = [text(language, f"help.{place}", username=self.me.username)]
+        if asked.is_group:
+            how += [text(language, "start.unheard")] * (not self.me.can_read_all_group_messages)
+        else:
+            how += [what_to_send(self.ways, self.sentences, language)] * bool(self.ways)
+            how.append(text(language, "help.ways"))
+        texts = [" ".join(how)]
         for section in get_args(Section):
             names = [command.name for command in useful if command.section == section]
             texts.append(f"{text(language, f'help.of_{section}')}\n{self._lines(language, names)}")

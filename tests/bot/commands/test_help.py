@@ -65,6 +65,7 @@ async def test_help_lists_the_commands_that_apply_in_a_place_and_to_a_person(
     text = await help_of(commands.listed, person, is_group=place == "group")
     lines = [line.partition(" – ") for line in text.splitlines() if " – " in line]
     assert {name.rpartition("/")[2] for name, _, _ in lines} == listed
+    assert ("mention may not reach me" in text) == (place == "group")  # privacy mode is on
     for name, _, does in lines:
         assert does == SENTENCES.text("en", f"commands.{name.rpartition('/')[2]}")
 
