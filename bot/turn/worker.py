@@ -130,11 +130,12 @@ class TurnWorker:
                 with suppress(StoreError):
                     is_ours = await self.ready_queue.renew(wake_up)
 
-        renewing = asyncio.create_task(keep_wake_up())
-        loading = asyncio.create_task(load_index())  # while the turn is read
+        beside = [asyncio.create_task(keep_wake_up())]
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
                 await TokenCounter.load()
+                # While the turn is read. What was free again after the load is used for the index.
+                beside.append(asyncio.create_task(load_index()))
                 ended = await self.run_turns(wake_up)
                 # If the worker that holds the lease died, its own wake-up comes back to us. If it
                 # was only paused, it may have lost that wake-up. Then ours must stay.
@@ -145,7 +146,7 @@ class TurnWorker:
             except Exception:
                 log.exception("wake-up not served")
             finally:
-                await end_tasks([renewing, loading])
+                await end_tasks(beside)
 
     async def run_turns(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until none can run now; return why.

@@ -15,6 +15,7 @@ import threading
 import zlib
 from binascii import a2b_base64
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -146,7 +147,7 @@ def _load(path: Path) -> "tiktoken.Encoding":
         vocabulary = b""
     if hashlib.sha256(vocabulary).hexdigest() != _SHA256:
         raise VocabularyDamaged(f"{path.name} has not the SHA-256 {_SHA256} when unpacked")
-    tokens = map(bytes.split, vocabulary.splitlines())
+    tokens = map(bytes.split, BytesIO(vocabulary))  # a list of all lines would take 12 MB
     ranks = {a2b_base64(token): int(rank) for token, rank in tokens}
     made = tiktoken.Encoding(
         "o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={}
