@@ -106,23 +106,23 @@ class RevisionStep:
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
         since = history.messages[-1].seq - question.seq + 1
-        learns = await self.memory.quotas.may_learn_again(here, since)
+        learns = await self.memory.quotas.may_learn_again(here, edit.sender.id, since)
         changed = replace(edit, replaced=Replaced((), (), seqs, learns=learns))
         entry = _change(request, edit.sender.id, changed)
         await self.memory.forgetting.rewrite(here, edited, found, entry, learns=learns)
         raise LeaseLost(here.tag)
 
     async def _unchanged(self, request: Request, history: ChatHistory, edited: Message) -> Outbox:
-        """Say what an edit has not changed: what is still due, and what was deleted in `/memory`.
+        """Say what an edit has not changed: what is still due, and what is not learned again.
 
-        A deleted fact does not come back with the new words. Nobody knows which of the words it
-        was learned from, and the new text may have them, too.
+        A fact deleted in `/memory` does not come back with the new words. Nobody knows which of the
+        words it was learned from, and the new text may have them, too.
         """
         last, keys = request.last, dict[str, None]()
         for each in await self.memory.work.list_open(history.conversation, last.sender.id):
             if each.message_id in edited.message_ids and each.chat_id == last.chat_id:
                 keys[f"edited.{each.kind}"] = None
-        if edited.seq in history.hidden:
+        if edited.seq in history.hidden or (last.replaced and not last.replaced.learns):
             keys["edited.hidden"] = None
         said = self.sentences.say(request.language, *filter(self.sentences.has, keys))
         refused = await self.quota.share(request) if said else None

@@ -37,7 +37,7 @@ _IN_GROUP = {
 """What one member gets in a group, by use. Telegram takes 20 messages a minute for all members
 together, and five of these at once."""
 _ERASING = Quota(6, window_ms=30_000)  # the same for each command that erases or stops
-_MAX_LEARNED_AGAIN = 1_000  # messages of a conversation in a day, beside those of its first edit
+_MAX_LEARNED_AGAIN = 1_000  # messages in a day; an edit that begins below it has all learned again
 
 
 class Verdict(StrEnum):
@@ -108,7 +108,7 @@ class Quotas:
         return bool(turns >= quota.turns)
 
     async def spent_today(self, person: int) -> int:
-        """Return the tokens of today's answers to a person."""
+        """Return the tokens of their quota that a person has spent today."""
         return int(await self._client.call("HGET", self._spent_by(person), "sum") or 0)
 
     async def is_first_today(self, person: int, turn: str, what: str) -> bool:
@@ -119,9 +119,13 @@ class Quotas:
         )
         return bool(first == turn.encode())
 
-    async def may_learn_again(self, conversation: Scope, messages: int) -> bool:
-        """Count messages that an edit has learned again; return whether they may be."""
-        key = self._spent_by(conversation.tag)
+    async def may_learn_again(self, conversation: Scope, sender_id: int, messages: int) -> bool:
+        """Count messages that an edit has learned again; return whether they may be.
+
+        Each sender has an own bound, so that no member of a group uses up that of others. All
+        channels are one sender.
+        """
+        key = self._spent_by(f"{conversation.tag}:{max(0, sender_id)}")
         commands = [("HINCRBY", key, "again", messages), ("EXPIRE", key, 2 * DAY_S)]
         counted, _ = await self._client.pipeline(commands)
         return int(counted) - messages < _MAX_LEARNED_AGAIN

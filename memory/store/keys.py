@@ -171,8 +171,9 @@ class Keys:
 
         `<month>, <name>`: sums of billed tokens. `turns, <person>`: their turns that were admitted
         recently. `refused, <person>`: the refused turn that tells them about the quota. Both also
-        for `<group>, <member>`. `spent, <day>, <person>`: the tokens of answers to them on a day,
-        counted from 1970; with the tag of a conversation: its messages that were learned again.
+        for `<group>, <member>`. `spent, <day>, <person>`: the tokens of their quota on a day,
+        counted from 1970. `spent, <day>, <conversation>, <person>`: how many messages were learned
+        again because of their edits.
         """
         return self._usage + ":".join(map(str, names))
 

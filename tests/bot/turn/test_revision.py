@@ -172,10 +172,11 @@ async def test_a_message_that_is_older_only_changes_its_words(memory: Memory) ->
 
 
 @pytest.mark.parametrize("is_personal", [False, True])
-async def test_what_was_said_since_is_learned_again_only_up_to_a_bound_of_a_day(
+async def test_what_was_said_since_is_learned_again_up_to_a_bound_of_a_day_then_people_are_told(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, *, is_personal: bool
 ) -> None:
     """Otherwise a person below a quota could have a long talk learned without end."""
+    said = []
     monkeypatch.setattr(quotas, "_MAX_LEARNED_AGAIN", 7)
     notes, model = Notes(every=1, is_personal=is_personal), ScriptedModel()
     model.parts = {"notes": {"text": "Has a cat."}}
@@ -185,10 +186,12 @@ async def test_what_was_said_since_is_learned_again_only_up_to_a_bound_of_a_day(
     await memory.learn(HERE)
     for number in range(4):
         edit = replace(EDIT, message_id=11, text=f"new words {number}", edited_at=SAID_AT + 901)
-        await Revising(memory)(edit, 9 + number)
+        said.append(await Revising(memory)(edit, 9 + number))
         await write(memory, HERE, State("{}"))
         await memory.learn(HERE)
     assert notes.batches == [[1, 2, 3, 4, 5, 6]] * 3
+    told = replace(SILENCE, parts=SENTENCES.say("de", "edited.hidden"))
+    assert said == [SILENCE, SILENCE, told, told]
     assert (await texts(memory))[0] == "new words 3"
     await tell(memory, words("more"))
     await memory.learn(HERE)

@@ -124,3 +124,12 @@ async def test_one_turn_a_day_is_the_first(memory: Memory) -> None:
     told = [await memory.quotas.is_first_today(ANN, turn, "budget") for turn in "abab"]
     assert told == [True, False, True, False]
     assert await memory.quotas.is_first_today(BOB, "b", "budget")
+
+
+async def test_no_member_of_a_group_uses_up_what_edits_of_others_have_learned_again(
+    memory: Memory,
+) -> None:
+    channels = (-1_001, -1_002)  # a person may own many, so they share one bound
+    edits = [(ANN, 999), (ANN, 400), (ANN, 1), (BOB, 1), *((each, 1_000) for each in channels)]
+    learns = [await memory.quotas.may_learn_again(GROUP, *edit) for edit in edits]
+    assert learns == [True, True, False, True, True, False]
