@@ -22,9 +22,8 @@ _MAX_S = 24 * 3600
 _OPUS_PER_S = 48_000
 _MAX_PAGE_BYTES = 65_307  # of an OGG; so the last page of a whole one begins in its last bytes
 _MIN_BYTES_PER_S = 750  # no codec of speech takes less, so no sound can be made to look longer
-_USUAL_BYTES_PER_S, _MAX_BYTES_PER_S, _MAX_WAV_BYTES_PER_S = 16_000, 48_000, 192_000
-"""Of a sound whose length nobody states: 128 kbit/s. Others have at most 384 kbit/s, and the head
-of a WAV may state up to 192,000."""
+_USUAL_BYTES_PER_S = 16_000  # of a sound whose length nobody states: 128 kbit/s
+_MAX_BYTES_PER_S = 192_000  # of a WAV with 16 bits; FLAC and round videos may take 125,000
 _PATH = "/audio/transcriptions"
 _TYPES = {
     "ogg": ("audio/ogg", "audio/opus", "application/ogg"),
@@ -94,9 +93,11 @@ def length_s(sound: bytes, stated_s: int) -> int:
     its samples on the last page, and the head of a WAV has its rate. All of these may be forged, so
     they make no sound shorter than its bytes allow.
     """
-    rate = _MAX_BYTES_PER_S if stated_s else _USUAL_BYTES_PER_S
-    rate = int.from_bytes(sound[28:32], "little") if sound.startswith(b"RIFF") else rate
-    shortest_s = len(sound) // min(max(1, rate), _MAX_WAV_BYTES_PER_S)
+    is_wav = sound.startswith(b"RIFF")
+    rate = _MAX_BYTES_PER_S if stated_s or is_wav else _USUAL_BYTES_PER_S
+    if is_wav and sound[12:16] == b"fmt ":  # recorders may write another chunk before this one
+        rate = max(1, min(int.from_bytes(sound[28:32], "little"), _MAX_BYTES_PER_S))
+    shortest_s = len(sound) // rate
     page = sound.rfind(b"OggS", -_MAX_PAGE_BYTES)
     samples = int.from_bytes(sound[page + 6 : page + 14], "little") if page >= 0 else 0
     known_s = max(stated_s, ceil(samples / _OPUS_PER_S), shortest_s)

@@ -69,6 +69,10 @@ async def test_a_sound_comes_as_it_was_made_and_characters_count_also_if_it_neve
     assert [report.usage.spoken_chars for report in reports] == [4, 5, 0]
 
 
+WAV = b"RIFF____WAVEfmt ".ljust(28)
+WAV_OF_RECORDER = b"RIFF____WAVEJUNK".ljust(28) + bytes(4)  # its rate comes later
+
+
 @pytest.mark.parametrize(
     ("sound", "stated_s", "heard_s"),
     [
@@ -77,14 +81,19 @@ async def test_a_sound_comes_as_it_was_made_and_characters_count_also_if_it_neve
         (b"x", 0, 1),
         (b"x" * 80_000, 0, 5),
         (b"x" * 80_000 + b"OggS\0\0" + (1).to_bytes(8, "little"), 0, 5),  # a forged page
-        (b"RIFF".ljust(28) + b"\xff" * 4 + b"x" * 383_968, 0, 2),  # a forged rate
-        (b"RIFF".ljust(28) + (32_000).to_bytes(4, "little") + b"x" * 95_968, 0, 3),
-        (b"x" * 480_000 + b"OggS\0\0" + bytes(8), 1, 10),  # a changed app states less
+        (WAV + b"\xff" * 4 + b"x" * 383_968, 0, 2),  # a forged rate
+        (WAV + (32_000).to_bytes(4, "little") + b"x" * 95_968, 0, 3),
+        (WAV_OF_RECORDER + b"x" * 383_968, 2, 2),
+        (WAV_OF_RECORDER + b"x" * 383_968, 0, 2),
+        (b"fLaC".ljust(360_000), 3, 3),
+        (b"____ftyp".ljust(384_000), 3, 3),  # a round video has 1 Mbit/s
+        (b"x" * 480_000 + b"OggS\0\0" + bytes(8), 1, 2),  # a changed app states less
         (b"x" * 15_000 + b"OggS\0\0" + (480_000).to_bytes(8, "little"), 1, 10),
         (b"OggS\0\0" + (480_000).to_bytes(8, "little") + b"x" * 65_307, 1, 1),  # no last page
     ],
+    ids=lambda value: str(value)[:20],
 )
-async def test_the_length_of_a_sound_is_counted_and_no_app_can_state_it_wrongly(
+async def test_the_length_of_a_sound_is_counted_within_what_its_bytes_allow(
     client: ModelClient, sound: bytes, stated_s: int, heard_s: int
 ) -> None:
     reports = reports_of(client)
