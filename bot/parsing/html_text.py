@@ -30,13 +30,15 @@ _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
 _END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # the parser reads nothing after it
 _STYLE = "translate(@style, 'ABDEFHILNOPSTVYZ ', 'abdefhilnopstvyz')"
 _HIDDEN = etree.XPath(
-    "//template | //noscript | /*/*//*[@hidden and not(starts-with(@id, 'S:'))"
-    f" or @aria-hidden='true' or contains({_STYLE}, 'display:none')"
-    f" or contains({_STYLE}, 'visibility:hidden') or contains({_STYLE}, 'font-size:0')"
-    f" and not(contains({_STYLE}, 'font-size:0.') or */@style)]"
+    "//template[not(@shadowrootmode)] | //noscript | /*/*//*["
+    f"(@hidden or contains({_STYLE}, 'display:none') or contains({_STYLE}, 'visibility:hidden'))"
+    " and not(@role='tabpanel' or @role='region' or @hidden='until-found' or math"
+    f" or starts-with(@id, 'S:')) or contains({_STYLE}, 'font-size:0')"
+    f" and not(contains({_STYLE}, 'font-size:0.') or */@style or */@class or table)]"
 )
-"""What only a model would read. A script of React shows what has such an id at once, and letters
-of the size 0 may only close the gaps between elements that have a size of their own."""
+"""What only a model would read. These stay: tabs and folds that people open, formulas that stand
+beside their picture, what a script of React shows at once (its ids begin so), and what is inside of
+an element of the size 0 and may have a size of its own."""
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """In office files, another form of what stands before it."""
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
@@ -108,9 +110,11 @@ def tree_of(content: bytes) -> etree._Element | None:
         with suppress(LookupError, OSError):  # the latter: its codec was not imported in time
             name = "utf-8" if name.lower().startswith("utf") else name  # it is not UTF-16
             read = content.decode(name, "replace").encode()
-    for each in _HIDDEN(root) if root is not None and read == content else ():
-        each.clear(keep_tail=True)
-    return root if read == content else tree_of(read)
+    if read != content:
+        return tree_of(read)
+    for each in reversed(_HIDDEN(root)) if root is not None else ():
+        each.clear(keep_tail=True)  # inner ones first: it walks through all that is left inside
+    return root
 
 
 def _flat(tag: re.Match[bytes]) -> bytes:

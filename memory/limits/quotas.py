@@ -122,8 +122,7 @@ class Quotas:
     async def may_learn_again(self, conversation: Scope, sender_id: int, messages: int) -> bool:
         """Count messages that an edit has learned again; return whether they may be.
 
-        Each sender has an own bound, so that no member of a group uses up that of others. All
-        channels are one sender.
+        No sender uses up the bound of another. All channels are one sender.
         """
         key = self._spent_by(f"{conversation.tag}:{max(0, sender_id)}")
         commands = [("HINCRBY", key, "again", messages), ("EXPIRE", key, 2 * DAY_S)]
