@@ -69,7 +69,8 @@ class GeneralCommands:
         if asked.sender in self.access.operators:
             await self.access.operators.note_language(asked.sender)
         if asked.is_group:
-            keys = ["start.group", *["start.unheard"] * (not self.me.can_read_all_group_messages)]
+            hears_all = self.me.can_read_all_group_messages
+            keys = ("start.group",) if hears_all else ("start.group", "start.unheard")
             return Answer(self.sentences.say(language, *keys, username=self.me.username))
         ways = what_to_send(self.ways, self.sentences, language)
         name = asked.sender.first_name or asked.sender.name
@@ -112,11 +113,12 @@ class GeneralCommands:
             each for each in here if not each.is_useful or await each.is_useful(asked, conversation)
         ]
         how = [text(language, f"help.{place}", username=self.me.username)]
-        if asked.is_group:
-            how += [text(language, "start.unheard")] * (not self.me.can_read_all_group_messages)
-        else:
-            how += [what_to_send(self.ways, self.sentences, language)] * bool(self.ways)
+        if not asked.is_group:
+            if self.ways:
+                how.append(what_to_send(self.ways, self.sentences, language))
             how.append(text(language, "help.ways"))
+        elif not self.me.can_read_all_group_messages:
+            how.append(text(language, "start.unheard", username=self.me.username))
         texts = [" ".join(how)]
         for section in get_args(Section):
             names = [command.name for command in useful if command.section == section]

@@ -120,11 +120,8 @@ class Quotas:
         return bool(first == turn.encode())
 
     async def may_learn_again(self, conversation: Scope, sender_id: int, messages: int) -> bool:
-        """Count messages that an edit has learned again; return whether they may be.
-
-        No sender uses up the bound of another. All channels are one sender.
-        """
-        key = self._spent_by(f"{conversation.tag}:{max(0, sender_id)}")
+        """Count messages that a sender's edit has learned again; return whether they may be."""
+        key = self._spent_by(f"{conversation.tag}:{max(0, sender_id)}")  # channels are one sender
         commands = [("HINCRBY", key, "again", messages), ("EXPIRE", key, 2 * DAY_S)]
         counted, _ = await self._client.pipeline(commands)
         return int(counted) - messages < _MAX_LEARNED_AGAIN

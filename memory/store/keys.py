@@ -172,8 +172,7 @@ class Keys:
         `<month>, <name>`: sums of billed tokens. `turns, <person>`: their turns that were admitted
         recently. `refused, <person>`: the refused turn that tells them about the quota. Both also
         for `<group>, <member>`. `spent, <day>, <person>`: the tokens of their quota on a day,
-        counted from 1970. `spent, <day>, <conversation>, <person>`: how many messages were learned
-        again because of their edits.
+        counted from 1970; with a conversation before the person: messages learned again for them.
         """
         return self._usage + ":".join(map(str, names))
 

@@ -150,9 +150,9 @@ class WhyCommand:
         Telegram does not say in which topic the message stands, so our log is searched for it.
         Raise `StoreError`.
         """
-        memory, chat_id, name = self._memory, thumbs_down.chat_id, str(thumbs_down.update_id)
-        who = f"{NAME}:{thumbs_down.sender.id}"
-        if await memory.quotas.admit(who, name, _LOOKS) is not Verdict.ADMITTED:
+        memory, chat_id = self._memory, thumbs_down.chat_id
+        who, turn = f"{NAME}:{thumbs_down.sender.id}", str(thumbs_down.update_id)
+        if await memory.quotas.admit(who, turn, _LOOKS) is not Verdict.ADMITTED:
             return None
         tags = await memory.client.call("HKEYS", memory.keys.person(thumbs_down.sender.id))
         spoken_in = (Scope(tag.decode()) for tag in tags)

@@ -21,6 +21,7 @@ from tests.settings import Settings
 
 OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
+UNHEARD = "A plain mention may not reach me here. A reply or /ask@ricordo_bot always does."
 PRIVATE, GROUP, OPERATORS = {*IN_PRIVATE}, {*IN_GROUPS}, {*OF_OPERATORS}
 
 
@@ -36,13 +37,21 @@ async def commands(memory: Memory) -> CommandSet:
     return build_commands(services, _deleting)
 
 
-async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:
-    """Return what /help answers; `listed` are all commands."""
-    (command,) = [each for each in listed if each.name == "help"]
+async def help_of(
+    listed: Sequence[BotCommand], person: int, *, is_group: bool, name: str = "help"
+) -> str:
+    """Return what /help or /start answers; `listed` are all commands."""
+    (command,) = [each for each in listed if each.name == name]
     sender = Sender(person, "Anna")
-    asked = IncomingMessage(1, 7, 0, is_group, 11, 1_000, sender, "command", "", "help")
+    asked = IncomingMessage(1, 7, 0, is_group, 11, 1_000, sender, "command", "", name)
     answer = await command.handler(asked, Scope.of_chat(7))
     return answer.parts[0].text
+
+
+async def test_start_says_in_a_group_with_privacy_mode_what_always_reaches_the_bot(
+    commands: CommandSet,
+) -> None:
+    assert UNHEARD in await help_of(commands.listed, ANNA, is_group=True, name="start")
 
 
 def test_every_command_that_people_should_know_is_listed_somewhere(commands: CommandSet) -> None:
@@ -65,7 +74,7 @@ async def test_help_lists_the_commands_that_apply_in_a_place_and_to_a_person(
     text = await help_of(commands.listed, person, is_group=place == "group")
     lines = [line.partition(" – ") for line in text.splitlines() if " – " in line]
     assert {name.rpartition("/")[2] for name, _, _ in lines} == listed
-    assert ("mention may not reach me" in text) == (place == "group")  # privacy mode is on
+    assert (UNHEARD in text) == (place == "group")
     for name, _, does in lines:
         assert does == SENTENCES.text("en", f"commands.{name.rpartition('/')[2]}")
 
