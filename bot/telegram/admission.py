@@ -10,7 +10,7 @@ from memory.store.store import Store
 
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
 OWN_BUTTON = re.compile(r"(?:cancel:[^:]+:)?(?:forget|delete_message)\b|privacy:more\b")
-"""The callback data of buttons below the commands that `is_own_right` names."""
+"""How the callback data of buttons below the answers to these commands begins."""
 
 
 class Members:

@@ -124,8 +124,8 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
         seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
         nbytes = sound.file_size or 0
         return "voice", SentFile(sound.file_id, name, type_.lower(), nbytes, seconds=seconds)
-    if (still := message.sticker) and not (still.is_animated or still.is_video):
-        return "photo", SentFile(still.file_id, STICKER_FILE, "image/webp", still.file_size or 0)
+    if (image := message.sticker) and not (image.is_animated or image.is_video):
+        return "photo", SentFile(image.file_id, STICKER_FILE, "image/webp", image.file_size or 0)
     if not message.photo:
         return None, None
     # The largest form up to 2 megapixels; the smallest one if all are larger.

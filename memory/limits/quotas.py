@@ -1,6 +1,6 @@
 """How many turns and tokens one person may have, in all processes together.
 
-The counts hold only ids and numbers. They expire: turns after an hour, tokens after two days. A
+The counts hold only ids and numbers. They expire: turns after an hour, all others after two days. A
 turn that is begun again counts once. `usage` counts the tokens.
 """
 

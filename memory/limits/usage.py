@@ -136,7 +136,7 @@ def expires_at(month: str) -> int:
 
 
 NO_PERSON = 0  # the person of tokens that nobody caused, or that a forgotten person did
-_TOKENS_PER_S = 10  # of sound, as models that hear count it; silence gets no answer that counts
+_TOKENS_PER_S = 10  # of sound, as models that hear count it; for silence no answer counts
 _COUNTED = b"counted"
 
 

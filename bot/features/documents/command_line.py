@@ -144,7 +144,8 @@ def _report(counts: Counter[str], request: IngestRequest) -> int:
     if not counts.total():
         sys.stderr.write(f"no document in {request.path}\n")
         return 1
-    where = f"namespace{'s' * (len(request.namespaces) > 1)} {', '.join(request.namespaces)}"
+    noun = "namespace" if len(request.namespaces) == 1 else "namespaces"
+    where = f"{noun} {', '.join(request.namespaces)}"
     if request.removes:
         absent = f", {counts['not found']} not found" if counts["not found"] else ""
         _say(where, f"{counts['removed']} removed{absent}")

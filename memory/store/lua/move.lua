@@ -13,6 +13,6 @@ for _, field in ipairs(redis.call('HKEYS', META)) do
   if string.match(field, ':%-?%d+$') or field == 'off_record' then redis.call('HDEL', META, field) end
 end
 redis.call('PERSIST', META)
-redis.call('ZADD', SEEN, whole(now_ms()), 'moved') -- for whoever waits until replicas have all this
+redis.call('ZADD', SEEN, whole(now_ms()), 'moved') -- so that intake can ask whether replicas have all this
 redis.call('PEXPIRE', SEEN, 172800000) -- as long as ids of updates are remembered
 return redis.call('ZRANGE', MAILBOX, 0, -1)
