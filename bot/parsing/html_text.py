@@ -28,17 +28,17 @@ _CELLS = frozenset({"td", "th"})
 _BLANKS = re.compile(r"\s+")
 _TAG = re.compile(rb"</?([A-Za-z][A-Za-z0-9]*+)[^<>]*+>")
 _END = re.compile(rb"</(?:body|html)\s*+>", re.IGNORECASE)  # the parser reads nothing after it
-_STYLE = "translate(@style, 'ABDEFHILNOPSTVYZ ', 'abdefhilnopstvyz')"
+_STYLE = "concat(';', translate(@style, 'ABDEFHILNOPSTVYZ \t\n\r', 'abdefhilnopstvyz'))"
 _HIDDEN = etree.XPath(
     "//template[not(@shadowrootmode)] | //noscript | /*/*//*["
-    f"(@hidden or contains({_STYLE}, 'display:none') or contains({_STYLE}, 'visibility:hidden'))"
+    f"(@hidden or contains({_STYLE}, ';display:none') or contains({_STYLE}, ';visibility:hidden'))"
     " and not(@role='tabpanel' or @role='region' or @hidden='until-found' or math"
-    f" or starts-with(@id, 'S:')) or contains({_STYLE}, 'font-size:0')"
-    f" and not(contains({_STYLE}, 'font-size:0.') or */@style or */@class or table)]"
+    f" or starts-with(@id, 'S:')) or contains({_STYLE}, ';font-size:0')"
+    f" and not(contains({_STYLE}, ';font-size:0.') or */@style or */@class or table)]"
 )
-"""What only a model would read. These stay: tabs and folds that people open, formulas that stand
-beside their picture, what a script of React shows at once (its ids begin so), and what is inside of
-an element of the size 0 and may have a size of its own."""
+"""What only a model would read. It leaves tabs and folds that people open, formulas beside their
+picture, what a script of React shows at once (its ids begin with "S:"), and elements of the size 0
+in which others may have a size of their own."""
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """In office files, another form of what stands before it."""
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
@@ -94,7 +94,7 @@ def tree_of(content: bytes) -> etree._Element | None:
     """Return what an HTML file shows as a tree, None for an empty one.
 
     The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have: then
-    a file is read again, without most tags, or without such bytes.
+    a file is read again, without most tags, or without such bytes. Without tags nothing is hidden.
     """
     content = _END.sub(b"", content)
     # A file that is no valid UTF-8 declares its encoding.
