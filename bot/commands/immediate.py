@@ -179,7 +179,7 @@ class Buttons:
             await self._chat.edit(pressed.chat_id, pressed.message_id, part)
         except ChatMigrated as moved:
             await self._chat.send(Destination(moved.new_chat_id), part)
-        except FloodWait:  # a repeated press changes nothing more, and shows it
+        except FloodWait:  # another press changes nothing more, and shows what was done
             return self._sentences.text(pressed.sender.language, "clear.not_yet")
         return ""
 

@@ -292,7 +292,7 @@ class Poller:
     def _count_stuck(self, failures: Collection[BaseException]) -> bool:
         """Count the full polls in a row that refused only single updates; tell if too many did."""
         causes = [each.__cause__ for each in failures if isinstance(each, UpdateRefused)]
-        # Errors of Telegram may all come from one chat. Two others may come from all chats.
+        # Errors of Telegram may all be of one chat. If two others fail, all chats may fail.
         others = [each for each in causes if not isinstance(each, TelegramError)]
         are_single = bool(causes) and len(causes) == len(failures) and len(others) < 2
         self._stuck = self._stuck + 1 if are_single else 0

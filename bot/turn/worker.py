@@ -134,7 +134,7 @@ class TurnWorker:
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
                 await TokenCounter.load()
-                # While the turn is read. What was free again after the load is used for the index.
+                # It is imported while the turn is read: it uses memory that the load has freed.
                 beside.append(asyncio.create_task(load_index()))
                 ended = await self.run_turns(wake_up)
                 # If the worker that holds the lease died, its own wake-up comes back to us. If it

@@ -313,7 +313,7 @@ class Forgetting:
         *,
         learns: bool = True,
     ) -> Receipt:
-        """Carry out what `decide` returns; if it `learns`, an erased state comes from the rest."""
+        """Carry out what `decide` returns. If `learns`, an erased state is learned again."""
         decided = Revision()
 
         async def with_state(here: ScopeMemory) -> Revision:

@@ -259,7 +259,7 @@ async def test_an_item_of_an_unknown_kind_waits_as_long_as_it_is_late(
 
 
 async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
-    """A flood: later. No chat: erased, also if it would repeat. Refused: at its next time."""
+    """After a flood it waits, without a chat it is erased, after a refusal it comes next time."""
     gone = Refused("chat_gone")
     chat = ScriptedChat([FloodWait(3), None, gone, Refused("other"), FloodWait(600)])
     for number, (rule, left) in enumerate([("", 0), ("0 9 * * *", 0), ("0 9 * * *", 1), ("", 1)]):

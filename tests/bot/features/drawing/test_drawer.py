@@ -66,7 +66,7 @@ async def test_neither_too_large_an_answer_nor_an_address_is_fetched(
     assert {call.path for call in server.log.calls} == {"/v1/images/generations"}
 
 
-async def test_no_more_is_drawn_than_can_be_sent_also_side_by_side(
+async def test_calls_side_by_side_draw_no_more_than_can_be_sent(
     client: ModelClient, server: ModelApiServer, context: AgentContext
 ) -> None:
     draw = draw_picture_tool(Drawer(client, "gpt-image-1", 10)).run

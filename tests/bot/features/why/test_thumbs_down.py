@@ -12,7 +12,7 @@ from tests.memory.turns import ANN, BOB, GROUP, store
 DISLIKE = ThumbsDown(1, -7, is_group=True, message_id=12, sender=Sender(ANN, "A"), sent_at=1)
 
 
-async def test_a_person_gets_six_looks_in_half_a_minute(memory: Memory) -> None:
+async def test_six_thumbs_down_of_a_person_are_looked_for_in_half_a_minute(memory: Memory) -> None:
     question = Message(0, 0, "user", "Hello", 1.0, ANN, message_ids=(11,))
     await store(memory, [question, Message(0, 0, "assistant", "Hi", 1.0, message_ids=(12,))], GROUP)
     why = WhyCommand(services_of(memory))
