@@ -64,10 +64,7 @@ _UNKNOWN = "(its words are not known to you)"
 
 
 def reply_lines(
-    counter: TokenCounter,
-    context: AgentContext,
-    window: Sequence[Message],
-    limit: int,
+    counter: TokenCounter, context: AgentContext, window: Sequence[Message], limit: int
 ) -> list[str]:
     """Return a line for each message that is replied to, in at most `limit` tokens.
 

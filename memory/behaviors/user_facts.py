@@ -67,10 +67,7 @@ class UserFacts(LearningBehavior):
     is_personal = True
 
     def __init__(
-        self,
-        scopes: Scopes,
-        tokens: TokenCounter,
-        cadence: Cadence | None = None,
+        self, scopes: Scopes, tokens: TokenCounter, cadence: Cadence | None = None
     ) -> None:
         self._scopes = scopes
         self._tokens = tokens
