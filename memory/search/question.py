@@ -265,7 +265,10 @@ def _read() -> dict[str, dict[str, dict[str, int]]]:
 _TABLES = _read()
 _PHRASES = {word.replace("_", " ") for table in _TABLES.values() for word in table if "_" in word}
 _PHRASE = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES))})\b")
-_HAN_DAYS = re.compile("|".join(sorted(_TABLES["zh"], key=len, reverse=True)))
+# "13天前" is not "3天前", "一周一次" is no Monday, "下周五" is to come, "目前天气" is now.
+_NOT_BEHIND = r"(?<![\d一二三四五六七八九十两兩几幾每毎下目以之当當])"
+_HAN_DAY = "|".join(sorted(_TABLES["zh"], key=len, reverse=True))
+_HAN_DAYS = re.compile(f"{_NOT_BEHIND}(?:{_HAN_DAY})")
 
 
 def relative_periods(question: str, today: date) -> list[Period]:
@@ -339,6 +342,8 @@ def _period(
     is_ago = any("ago_first" in each for each in earlier) or any("ago_last" in e for e in later)
     if any("of" in each for each in meanings[at + 2 : at + 3]):
         return None
+    if "last_weekdays" in word:
+        word = {"days_ago": today.weekday() + 7 - word["last_weekdays"]}
     if "days_ago" in word or "weekdays" in word:
         day -= word.get("days_ago", (today.weekday() - word.get("weekdays", 0) - 1) % 7 + 1)
         return day, day
