@@ -31,7 +31,8 @@ from memory.search.words import (
 Period = tuple[int, int]
 """The first and the last day of a period, as ordinals (see `date.toordinal`)."""
 
-QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞", "すか", "したか", "せんか")  # か ends polite Japanese
+_POLITE_JAPANESE = ("ですか", "ますか", "でしたか", "ましたか", "ませんか", "しょうか")
+QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞", *_POLITE_JAPANESE)
 
 _SENTENCE_END = re.compile(r"(?<![DM]r)[.!…]\s+|[。！]")
 _BEFORE_SENTENCE = re.compile(  # a label ("Where: Graz"), a clause of time ("Когда я был мал, …")
@@ -67,7 +68,7 @@ _SUMS = re.compile(_any_of("sums"))
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text ends with a question mark."""
+    """Return whether a text ends with a question mark, or with か in polite Japanese."""
     return text.rstrip().rstrip("。").endswith(QUESTION_MARKS)
 
 
