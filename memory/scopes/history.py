@@ -7,7 +7,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import datetime
 from secrets import token_hex
 from time import time
 
@@ -60,6 +60,7 @@ class ChatHistory:
         self._here = here
         self._stream = messages
         self.conversation, self.version = here.scope, here.version  # (epoch, erasure)
+        self.zone = histories.scopes.zone_of(here.scope)  # of its days, also if the cache drops it
 
     @classmethod
     async def of_turn(
@@ -94,6 +95,7 @@ class ChatHistory:
         [moved_from] = await histories.scopes.store.read_meta(conversation, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
+        await histories.scopes.current(conversation.facts_scope)  # which has the time zone
         here = await histories.scopes.read_conversation(conversation)
         return cls(histories, here, here.messages)
 
@@ -116,11 +118,6 @@ class ChatHistory:
     def is_searchable(self) -> bool:
         """Whether there may be messages; false only if nothing is stored."""
         return self._stream.length != 0
-
-    @property
-    def zone(self) -> tzinfo:
-        """The time zone of its days: that of the person if it is known, else the operator's."""
-        return self._histories.scopes.zone_of(self.conversation)
 
     async def is_off(self) -> bool:
         """Return whether memory is turned off in this conversation."""
