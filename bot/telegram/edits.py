@@ -13,6 +13,7 @@ from bot.telegram.updates import (
     AlbumPart,
     Ignored,
     IncomingMessage,
+    ReplyTarget,
     Stranger,
     Update,
     readable,
@@ -97,6 +98,12 @@ def with_edits(question: Sequence[Message], edit: IncomingMessage) -> list[Messa
         edited.insert(question.index(about[-1]) + 1, with_edit(caption, edit, question))
     said = [each for each in edited if each.text != _NO_WORDS or each in question]
     return edited if edit.text or not said else said
+
+
+def target_again(question: Message, said: Sequence[Message]) -> ReplyTarget | None:
+    """Return the photo that a question replied to, to be shown again, None if there is none."""
+    photo = next((m.photo for m in said if m.photo and question.replied_to in m.message_ids), "")
+    return ReplyTarget(question.replied_to, "", 0, "", photo=photo) if photo else None
 
 
 def with_edit(message: Message, edit: IncomingMessage, beside: Sequence[Message] = ()) -> Message:

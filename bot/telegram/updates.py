@@ -145,9 +145,7 @@ class IncomingMessage:
 
     @property
     def media(self) -> "tuple[IncomingMessage, ...]":
-        """This message if it brings a file; else the photos of what it replies to or asks again."""
-        if self.kind in MEDIA:
-            return (self,)
+        """This message if it brings a file, then photos of what it replies to or asks again."""
         stored = self.replaced.question if self.replaced else ()
         photos = {  # each once: its caption may be a second message with the same id
             each.message_ids[0]: SentFile(each.photo, "", "", 0)
@@ -156,9 +154,9 @@ class IncomingMessage:
         }
         if self.reply and self.reply.photo:
             photos[self.reply.message_id] = SentFile(self.reply.photo, "", "", 0)
-        return tuple(
-            replace(self, kind="photo", message_id=id_, file=file) for id_, file in photos.items()
-        )
+        own = [self] if self.kind in MEDIA else []
+        others = (replace(self, kind="photo", message_id=i, file=f) for i, f in photos.items())
+        return (*own, *others)
 
     @property
     def is_anonymous_admin(self) -> bool:

@@ -16,7 +16,7 @@ from bot.commands.access import asker_of
 from bot.prompt.assemble import Prompt, in_thread_if_long
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
-from bot.telegram.updates import FILE_MARK, ReplyTarget
+from bot.telegram.updates import FILE_MARK, PHOTO_MARK, ReplyTarget
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.context import AgentContext, Background, CallContext
@@ -160,11 +160,14 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
     targets = [update.reply for update in request.updates if update.reply]
     if not targets and request.message.replied_to:
         targets = [ReplyTarget(request.message.replied_to, author="", sent_at=0, text="")]
+    shows_photo = any(not each.message_id for each in request.pictures)  # one that was not sent
     found = []
     for target in list(dict.fromkeys(targets))[-_MAX_REPLIES:]:
         if target.message_id in request.message.message_ids:
             continue  # it is being answered in this very turn
-        stored = await _stored(history, target)
+        if target.message_id and _stored(history, target) is None:
+            await history.fill()  # nothing to read if the process has the whole history already
+        stored = _stored(history, target)
         if stored is None and target.author:
             given = Message(
                 seq=0,
@@ -174,24 +177,21 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
                 sent_at=target.sent_at,
                 sender_id=target.author_id,
                 sender_name=target.author,
-                is_first_party=target.is_own and not target.text.startswith(FILE_MARK),
-                unseen="" if target.photo and request.pictures else target.unseen,
+                is_first_party=target.is_own
+                and not target.text.startswith((FILE_MARK, PHOTO_MARK)),
+                unseen="" if target.photo and shows_photo else target.unseen,
             )
             found.append(RepliedTo(given, quote=target.quote))
         elif stored and not stored.is_refused:
             question = _question(history, stored)
             question = _untrusted_of_others(question, request) if question else None
+            # The text in a picture is somebody's.
+            stored = replace(stored, is_first_party=stored.is_first_party and not target.photo)
             found.append(RepliedTo(_untrusted_of_others(stored, request), question, target.quote))
     return tuple(found)
 
 
-async def _stored(history: ChatHistory, target: ReplyTarget) -> Message | None:
-    if target.message_id and _in_memory(history, target) is None:
-        await history.fill()  # nothing to read if the process has the whole history already
-    return _in_memory(history, target)
-
-
-def _in_memory(history: ChatHistory, target: ReplyTarget) -> Message | None:
+def _stored(history: ChatHistory, target: ReplyTarget) -> Message | None:
     said = reversed(history.messages)
     return next((each for each in said if each.shows(target.message_id, target.sent_at)), None)
 

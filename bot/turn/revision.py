@@ -6,7 +6,7 @@ any other question. The reply is edited into the former one; after `/retry`, whi
 bottom of the chat, it is sent there and the former one is deleted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import structlog
@@ -14,7 +14,7 @@ import structlog
 from bot.commands.access import asker_of
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
-from bot.telegram.edits import with_edit, with_edits
+from bot.telegram.edits import target_again, with_edit, with_edits
 from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_bytes
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import QuotaStep
@@ -101,7 +101,7 @@ class RevisionStep:
             return _nothing_said(request)
         is_due = _is_answered_again(question, edit, history)
         if is_due and not await self.quota.answer(request, history):
-            await self._answer_again(request, here, _exchange_of(question, history))
+            await self._answer_again(request, history, question)
             # Still here: the question is being erased, so it is only reworded.
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
@@ -138,7 +138,7 @@ class RevisionStep:
             return notice(request, self.sentences, key)
         if refusal := await self.quota.answer(request, history):
             return refusal
-        await self._answer_again(request, history.conversation, _exchange_of(question, history))
+        await self._answer_again(request, history, question)
         return None
 
     async def _ask_again(self, request: Request, history: ChatHistory) -> Outbox | None:
@@ -154,17 +154,16 @@ class RevisionStep:
         await history.fill()
         if refusal := await self.quota.answer(request, history):
             return refusal
-        await self._answer_again(request, here, _exchange_of(found[0], history))
+        await self._answer_again(request, history, found[0])
         return _nothing_said(request)
 
-    async def _answer_again(
-        self, request: Request, here: Scope, exchange: Sequence[Message]
-    ) -> None:
+    async def _answer_again(self, request: Request, history: ChatHistory, about: Message) -> None:
         """Turn the waiting entry into the question, and raise `LeaseLost`: its turn begins again.
 
-        The question gets the words of an edit. Do nothing if the question is being erased.
+        `about` is part of it. It gets the words of an edit. Do nothing if it is being erased.
         """
-        last, nonce = request.last, ""
+        here, last, nonce = history.conversation, request.last, ""
+        exchange = [each for each in history.messages if each.exchange == about.exchange]
         answers = (each for each in exchange if each.role == "assistant")
         answer_ids = tuple(id_ for each in answers for id_ in each.message_ids)
         if last.kind == "command" and here.chat_id != last.chat_id:
@@ -191,7 +190,7 @@ class RevisionStep:
             kind="text",
             text="",
             command=RETRY if last.command == RETRY else "",
-            reply=last.reply if last.kind == "edit" else None,
+            reply=last.reply if last.kind == "edit" else target_again(newest, history.messages),
             replied_to=last.replied_to if last.kind == "edit" else newest.replied_to,
             replaced=Replaced(question, answer_ids, seqs, cuts),
         )
@@ -208,10 +207,6 @@ def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHi
     # Somebody has deleted a fact that it said: an answer again would bring the fact back.
     is_kept = question.seq not in history.hidden
     return is_newest and is_kept and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
-
-
-def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:
-    return [each for each in history.messages if each.exchange == message.exchange]
 
 
 def _change(request: Request, sender_id: int, asked: IncomingMessage) -> tuple[bytes, bytes]:

@@ -84,9 +84,12 @@ class PictureStep:
         A picture whose album was answered before says so, also in the history. One that is only
         replied to is shown and not described. Raise `TelegramError` if Telegram is out of reach.
         """
+        sent = {each.message_id for each in request.updates if each.kind == "photo"}
+        photos = [m for u in request.updates for m in u.media if m.kind == "photo"]
+        if any(each.message_id not in sent for each in photos):
+            await history.fill()  # it may have been refused long ago
         said = history.messages
         refused = {i for m in said if m.text.endswith(REFUSED_MARK) for i in m.message_ids}
-        photos = [m for u in request.updates for m in u.media if m.kind == "photo"]
         photos = [each for each in photos if each.message_id not in refused][:MAX_PICTURES]
         left = _MAX_FETCHED_BYTES
         max_bytes = min(MAX_SHOWN_BYTES, _MAX_SHOWN_BYTES // max(1, len(photos)))
@@ -107,15 +110,12 @@ class PictureStep:
         if request.last.replaced:  # the history has its words already
             return replace(request, pictures=tuple(found.values()))
         answered = {each.album for each in history.messages if each.album}
-        sent = {each.message_id for each in request.updates if each.kind == "photo"}
         request.run.seen = tuple(
             (photo.message_id, LATE_PHOTO_MARK if photo.album in answered else PHOTO_MARK)
             for photo in photos
             if photo.message_id in found.keys() & sent
         )
-        pictures = tuple(
-            replace(each, message_id=id_ if id_ in sent else 0) for id_, each in found.items()
-        )
+        pictures = tuple(replace(p, message_id=i if i in sent else 0) for i, p in found.items())
         return replace(with_words(request, request.run.seen, self.tokens), pictures=pictures)
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
@@ -217,7 +217,7 @@ class DescribingAgent:
 
     async def _describe(self, context: AgentContext, found: dict[int, str]) -> None:
         """Put what pictures show into `found`, by their messages."""
-        pictures = tuple(replace(each, detail="low") for each in context.pictures)
+        pictures = tuple(replace(p, detail="low") for p in context.pictures if p.message_id)
         instructions = _INSTRUCTIONS if len(pictures) == 1 else _INSTRUCTIONS_FOR_SEVERAL
         language = context.call_context.speaker.language
         messages = (

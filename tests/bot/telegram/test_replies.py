@@ -1,5 +1,6 @@
 """What a message replies to, and where a forwarded message comes from."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,8 +88,10 @@ def test_a_photo_that_is_replied_to_is_named_and_its_caption_read() -> None:
     update = inbound(message("Nice?", reply_to_message=said("", BEN) | photo | {"text": None}))
     assert update.reply
     assert (update.reply.text, update.reply.unseen) == ("[photo]\nOur boat", "photo")
-    [shown] = update.media
-    assert (shown.kind, shown.message_id, shown.file) == ("photo", 10, SentFile("f", "", "", 0))
+    photo_above = [("photo", 10, SentFile("f", "", "", 0))]
+    assert [(m.kind, m.message_id, m.file) for m in update.media] == photo_above
+    sound = replace(update, kind="voice", file=SentFile("v", "", "audio/ogg", 9))
+    assert [m.kind for m in sound.media] == ["voice", "photo"]
 
 
 def test_the_notice_that_opened_a_topic_is_not_replied_to() -> None:

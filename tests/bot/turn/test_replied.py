@@ -4,16 +4,20 @@ from dataclasses import replace
 
 import pytest
 
+from bot.features.pictures.feature import PictureStep
 from bot.telegram.updates import ReplyTarget
 from bot.turn.load import find_replied
 from bot.turn.request import Request
 from memory.memory import Memory, MemoryOptions
-from memory.message import Message, RepliedTo
+from memory.message import Message, Picture, RepliedTo
 from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient
+from tests.bot.features.pictures.test_seeing import Files
+from tests.bot.features.services import SENTENCES
+from tests.bot.parsing.test_pictures import drawn
 from tests.bot.telegram import raw
-from tests.memory.conftest import memory_of
+from tests.memory.conftest import TOKENS, memory_of
 from tests.memory.turns import ANN, BOB, HERE, begin, finish, read_by
 
 THEN = 1_000
@@ -69,7 +73,7 @@ async def history(memory: Memory, store: RedisClient) -> ChatHistory:
     """Return the history of a new process, which has read only the tail of a long conversation."""
     await say(memory, 1, question(1, "What colour is Aurora?"), answer(1, "**Blue**"))
     await say(memory, 2, question(2, "What says Bob?", BOB), answer(2, "Nothing"))
-    await say(memory, 3, replace(question(3, "a bomb"), is_refused=True))
+    await say(memory, 3, replace(question(3, "[photo] [refused]"), is_refused=True))
     for number in range(4, 8):
         await say(memory, number, question(number, "Hello"), answer(number, "Hello Ann"))
     found = await history_of(reading_two(store))
@@ -91,6 +95,8 @@ async def test_the_persons_own_old_message_is_found_without_answer(history: Chat
     [reply] = await find_replied(request_of(pointed(10)), history)
     assert (reply.message.text, reply.question) == ("What colour is Aurora?", None)
     assert reply.message.is_first_party
+    [reply] = await find_replied(request_of(pointed(10, photo="f")), history)
+    assert not reply.message.is_first_party  # it is the caption of a picture with text of others
 
 
 async def test_what_another_person_said_is_untrusted(history: ChatHistory) -> None:
@@ -113,6 +119,7 @@ async def test_what_the_log_does_not_have_is_as_telegram_gave_it(history: ChatHi
         (pointed(555), "user", False),
         (pointed(555, is_own=True), "user", True),
         (pointed(555, is_own=True, text="📎 Ann owes Bob.txt"), "user", False),
+        (pointed(555, is_own=True, text="[photo]\nAnn owes Bob"), "user", False),
         (pointed(555, is_ours=True), "assistant", False),
         (pointed(0, unseen="photo"), "user", False),
         # An old group counted its messages on its own, so an equal id may name another one.
@@ -126,6 +133,24 @@ async def test_what_the_log_does_not_have_is_as_telegram_gave_it(history: ChatHi
 
 async def test_a_message_that_the_model_refused_is_not_sent_again(history: ChatHistory) -> None:
     assert await find_replied(request_of(pointed(30)), history) == NOTHING
+
+
+async def test_a_photo_that_was_refused_long_ago_is_not_shown_again(history: ChatHistory) -> None:
+    chat = Files(drawn(30, 20, "JPEG"))
+    step = PictureStep(chat, "low", TOKENS, SENTENCES)
+    assert await step.answer(request_of(pointed(30, photo="0")), history) is None
+    assert chat.fetched == []
+    assert await step.answer(request_of(pointed(555, photo="0")), history)
+
+
+async def test_a_photo_that_is_replied_to_is_unseen_if_only_others_are_shown(
+    history: ChatHistory,
+) -> None:
+    request = request_of(pointed(555, photo="0", unseen="photo"))
+    for shown, unseen in ((7, "photo"), (0, "")):
+        pictures = (Picture(shown, b"a boat", "image/jpeg", 1, 1),)
+        [reply] = await find_replied(replace(request, pictures=pictures), history)
+        assert reply.message.unseen == unseen
 
 
 async def test_a_question_asked_again_still_has_what_it_replied_to(history: ChatHistory) -> None:

@@ -138,6 +138,16 @@ async def test_a_task_is_retried_below_the_message_that_asked_for_it(memory: Mem
     assert is_about(11, to_bytes(asked.last))
 
 
+async def test_a_question_that_replied_to_a_photo_is_asked_again_with_it(memory: Memory) -> None:
+    await tell(memory, replace(words("[photo] A dog", 10), is_first_party=False, photo="file id"))
+    await tell(memory, replace(words(), replied_to=10))
+    revising = Revising(memory)
+    assert await revising(RETRY, 9) is None
+    [shown] = revising.request.last.media
+    assert shown.file
+    assert (shown.message_id, shown.file.file_id) == (10, "file id")
+
+
 async def test_a_retry_in_a_new_supergroup_deletes_no_message_with_an_id_of_the_old_group(
     memory: Memory,
 ) -> None:

@@ -82,7 +82,7 @@ ALBUM = tuple(replace(BOAT, message_id=id_, detail="high") for id_ in range(11, 
 async def test_an_album_is_described_in_one_call_at_low_detail(
     context: AgentContext, says: str, seen: dict[int, str]
 ) -> None:
-    context.pictures = ALBUM
+    context.pictures = (*ALBUM, replace(BOAT, message_id=0))  # the last one is only replied to
     describer = Describer(says)
     await DescribingAgent(answer, [describer]).run(context)
     assert context.part(PictureDescriptions) == seen
