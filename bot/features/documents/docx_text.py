@@ -1,8 +1,8 @@
 """Reads a Word or OpenDocument text, in a process of its own: `docx_text.py CHARACTERS MB SECONDS`.
 
 Each heading begins a section. A row of a table becomes a line. Tracked changes count as accepted.
-Notes and comments are in brackets where the text refers to them. Page headers come before the text,
-page footers after it, and a text box after its paragraph.
+Notes and comments are in brackets where the text refers to them. Page headers of Word come before
+the text, page footers after it, and a text box after its paragraph.
 """
 
 import zipfile
@@ -26,9 +26,10 @@ _TEXTS = dict.fromkeys((f"{_W}t", *_SPACES, _HYPHEN, _MATH), "span")
 _LEFT_OUT = (f"{_W}del", f"{_W}moveFrom", f"{_W}rt")  # deleted, moved away, pronunciation
 _WRAPPERS = (f"{_W}sdt", f"{_W}sdtContent", f"{_W}customXml", f"{_W}smartTag")
 """What may stand around blocks, rows, cells and texts: fields to fill in, and marks."""
-_OPEN = {"h": "h1", "p": "p", "list-item": "li", "line-break": "br", "tracked-changes": "script"}
+_OPEN = {"h": "h1", "p": "p", "list-item": "li", "line-break": "br"}
 _OPEN |= {"table": "table", "table-row": "tr", "table-cell": "td", "covered-table-cell": "td"}
-"""Elements of an OpenDocument text, as HTML calls them."""
+_OPEN |= dict.fromkeys(("tracked-changes", "ruby-text", "desc"), "script")  # left out
+"""Elements of an OpenDocument text, as HTML calls them; `desc` is about a picture."""
 
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
@@ -73,7 +74,7 @@ def _add_open_document(document: zipfile.ZipFile, sections: Sections) -> None:
     """Add the text of a file that LibreOffice saved; notes and comments stand in brackets."""
     if b"encryption-data" in document.read("META-INF/manifest.xml"):
         raise NotRead("encrypted")
-    root = xml_of(document.read("content.xml"))
+    root = next(xml_of(document.read("content.xml")).iter("{*}body"))
     for note in [*root.iter("{*}note", "{*}annotation")]:
         words, tail = " ".join(" ".join(note.itertext()).split()), note.tail
         note.clear()

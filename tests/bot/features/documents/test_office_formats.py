@@ -65,7 +65,8 @@ async def test_an_opendocument_text_says_what_people_see_in_it() -> None:
         f"<text:p>Rent:<text:tab/><text:span>950</text:span> a month{note}.</text:p>"
         f"<table:table><table:table-row>{cell('Blue')}{cell('190')}</table:table-row></table:table>"
     )
-    file = {"META-INF/manifest.xml": "", "content.xml": f"<o:text{xmlns}>{xml}</o:text>"}
+    xml = f"<o:styles>A date. </o:styles><o:body>{xml}<o:desc>A logo</o:desc></o:body>"
+    file = {"META-INF/manifest.xml": "", "content.xml": f"<o:document{xmlns}>{xml}</o:document>"}
     assert await read(zipped(file), "docx", LIMITS) == [
         Section("Acme Ltd"),
         Section("Whales\nRent: 950 a month [By whom?].\nBlue | 190", "Whales"),
