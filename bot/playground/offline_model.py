@@ -310,8 +310,9 @@ def _quotes(question: OfflineQuestion, found: str = "") -> str:
         return "\n".join(quoted(said_then[:_MAX_OF_A_TIME], question.language))
     if wanted:
         return "\n".join(Quotes(asked, memories).lines(question.language))
-    answers = [each for each in memories if each.kind != "passage" and each.is_answer]
-    return "\n".join(quoted(answers[-1:] * (asked != question.text), question.language))
+    said = memories if asked != question.text else []
+    answers = [each for each in said if each.kind != "passage" and each.is_answer]
+    return "\n".join(quoted(answers[-1:], question.language))
 
 
 def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:

@@ -245,8 +245,8 @@ async def read_media(
 ) -> list[tuple[int, T]]:
     """Return what `read` makes of the files of these messages, by their ids.
 
-    If one cannot be read (`NotRead`), the others are read all the same, and the sentence of its
-    reason, a key of `table`, stands below the answer. For stickers with an emoji nothing is said.
+    If one cannot be read (`NotRead`), the others are read all the same. The sentence of its reason,
+    a key of `table`, stands below the answer, unless words were sent and no file but a sticker.
     """
     found, reasons = list[tuple[int, T]](), dict[str, None]()
     for each in sent:
@@ -257,7 +257,7 @@ async def read_media(
             reasons[refusal.reason] = None
     if reasons:
         log.info("media not read", table=table, reasons=tuple(reasons))
-    if reasons and not (request.is_sticker and request.message.text):
+    if reasons and not (request.brings_no_file and request.message.text):
         keys = [*(["not_all"] if found else []), *reasons]
         values = {"read": len(found), "count": len(sent)}
         said = (sentences.text(request.language, f"{table}.{key}", **values) for key in keys)

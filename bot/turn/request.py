@@ -63,8 +63,8 @@ class Request:
         return sender_id if sender_id > 0 else self.last.chat_id
 
     @property
-    def is_sticker(self) -> bool:
-        """Whether no other file was sent than stickers, whose emoji says enough."""
+    def brings_no_file(self) -> bool:
+        """Whether nothing was sent but texts, and stickers, whose emoji says enough."""
         return not self.replaces and {u.file.name for u in self.updates if u.file} <= {STICKER_FILE}
 
     @property

@@ -126,7 +126,7 @@ class PictureStep:
             (id_, f"{mark} {REFUSED_MARK if is_refused else shown.get(id_, '')}".rstrip())
             for id_, mark in request.run.seen
         )
-        if context.is_blind and not request.is_sticker:
+        if context.is_blind and not request.brings_no_file:
             return Below(self.sentences.say(request.language, "pictures.blind"))
         if is_refused:
             return Below(self.sentences.say(request.language, "pictures.not_shown"))
