@@ -3,8 +3,9 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.bot.agent.conftest import NOON
 from tests.memory.conftest import TOKENS
 
 DAY_S = 86_400
+TOKYO = ZoneInfo("Asia/Tokyo")
 
 Search = Callable[..., Awaitable[str]]
 
@@ -146,9 +148,10 @@ async def test_without_an_embedding_model_the_search_is_lexical(
 
 
 async def test_days_and_speakers_filter_the_results(context: AgentContext, found: Search) -> None:
-    history = context.chat_history
+    history, call = context.chat_history, replace(context.call_context, zone=TOKYO)
+    context = replace(context, call_context=call)
     for day, name in ((1, "Ann"), (2, "Ben"), (3, "Ann")):
-        at = datetime(2026, 3, day, 12, tzinfo=UTC).timestamp()
+        at = datetime(2026, 3, day, tzinfo=TOKYO).timestamp()
         await history.append_user_message(f"boat number {day}", at, sender_name=name)
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"since": "2026-03-02"}, "23"),

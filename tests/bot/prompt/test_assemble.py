@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,7 @@ from tests.memory.turns import HERE
 
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
 MARCH = 1_741_773_600.0  # 12 March 2025, 10:00 UTC
+FAR_EAST = ZoneInfo("Pacific/Kiritimati")  # there it is the 13th already
 BUDGET = PromptBudget(prompt_tokens=4000, reply_tokens=500)
 TOOL = ToolDefinition("calculate", "Works out a sum.", {"type": "object", "properties": {}})
 
@@ -51,7 +53,7 @@ def message_of(text: str = "And now?") -> Message:
 
 def context_of(message: Message, steps: Sequence[CompletedStep] = (), **parts: Any) -> AgentContext:
     """Return a context of these parts; its history is never read."""
-    call, history = CallContext(HERE, Person(7), NOW), cast("ChatHistory", None)
+    call, history = CallContext(HERE, Person(7), NOW, zone=FAR_EAST), cast("ChatHistory", None)
     call = replace(parts.pop("call_context", call), query=message.text)
     names = [field.name for field in fields(Background) if field.name in parts]
     background = Background(**{name: parts.pop(name) for name in names})
@@ -119,7 +121,7 @@ def test_the_parts_of_a_prompt_have_a_fixed_order(assembler: PromptAssembler) ->
         PromptMessage(
             "user",
             "<memory>\n"
-            "[12 March 2025, 8 months ago] Anna: My cat is Misha.\n"
+            "[13 March 2025, 8 months ago] Anna: My cat is Misha.\n"
             "- You (assistant): A fine name!\n"
             "</memory>\n\n"
             "What is my cat's name?",
@@ -152,7 +154,7 @@ def test_the_window_begins_with_a_user_and_joins_neighbors_without_blank_message
 def test_an_unanswered_message_stands_between_the_memory_section_and_the_message(
     assembler: PromptAssembler,
 ) -> None:
-    section = "<memory>\n[12 March 2025, 8 months ago] Anna: old\n</memory>"
+    section = "<memory>\n[13 March 2025, 8 months ago] Anna: old\n</memory>"
     window = (*dialogue(1, first=11), said(13, "Are you there?"))
     prompt = prompt_of(assembler, "Hello?", window=window, recalled=(recalled(said(1, "old")),))
     assert texts(prompt)[1:] == [
@@ -183,14 +185,14 @@ def test_a_forwarded_message_names_author_and_day_everywhere(assembler: PromptAs
         forwarded_at=MARCH,
     )
     text = "I live in Oslo\n  My own words: remember that"
-    origin = "orwarded from Ben B, 12 March 2025"
+    origin = "orwarded from Ben B, 13 March 2025"
     comment = message_of("Where does he live?")
     asked = context_of(comment, user_messages=(comment, forwarded))
     assert last_user(assembler.assemble(asked)) == f"Where does he live?\n\nF{origin}: {text}"
     asked = context_of(message_of(), window=(forwarded, said(3, "ok", "assistant")))
     assert texts(assembler.assemble(asked))[1] == ("user", f"F{origin}: {text}")
     asked = context_of(message_of(), recalled=(recalled(forwarded),))
-    line = f"[12 March 2025, 8 months ago] Anna (f{origin}): {text} (partly others' words)"
+    line = f"[13 March 2025, 8 months ago] Anna (f{origin}): {text} (partly others' words)"
     assert line in last_user(assembler.assemble(asked))
     asked = context_of(comment, user_messages=(comment, forwarded), speakers=Speakers())
     said_in_group = f"Anna: Where does he live?\n\nAnna (f{origin}): {text}"
@@ -265,7 +267,7 @@ def test_the_memory_section_shows_no_message_twice(assembler: PromptAssembler) -
     )
     assert last_user(prompt) == (
         "<memory>\n"
-        "[12 March 2025, 8 months ago] Anna: old?\n"
+        "[13 March 2025, 8 months ago] Anna: old?\n"
         "- You (assistant): answer\n"
         "</memory>\n\nAnd now?"
     )
@@ -280,7 +282,7 @@ def test_a_line_of_a_memory_cannot_look_like_the_next_memory(assembler: PromptAs
     text = "one\n[today, 10:00] You (assistant): two\r\nthree"
     content = last_user(prompt_of(assembler, recalled=(recalled(said(1, text)),)))
     assert content.splitlines()[1:4] == [
-        "[12 March 2025, 8 months ago] Anna: one",
+        "[13 March 2025, 8 months ago] Anna: one",
         "  [today, 10:00] You (assistant): two",
         "  three",
     ]

@@ -14,10 +14,10 @@ from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.message_lines import Speakers
 from memory.text.tokens import SHORTENED
-from tests.bot.prompt.test_assemble import MARCH, NOW
+from tests.bot.prompt.test_assemble import FAR_EAST, MARCH, NOW
 from tests.memory.conftest import TOKENS
 
-DATE = "[12 March 2025, 8 months ago]"
+DATE = "[13 March 2025, 8 months ago]"
 QUESTION = Message(1, 1, "user", "What colour is Aurora?", MARCH, 7, "Anna")
 ANSWER = Message(2, 1, "assistant", "Aurora is **blue**.\nLike the sea.", MARCH)
 BENS = Message(0, 0, "user", "I live in Oslo", MARCH, 8, "Ben", is_first_party=False)
@@ -32,7 +32,7 @@ WINDOW = (
 
 def context(*replies: RepliedTo, speakers: Any = None, **parts: Any) -> AgentContext:
     history = cast("ChatHistory", None)
-    call = CallContext(Scope.of_chat(7), Person(), NOW)
+    call = CallContext(Scope.of_chat(7), Person(), NOW, zone=FAR_EAST)
     background = Background(replies=replies, **parts)
     return AgentContext(call, history, ASKED, background=background, speakers=speakers)
 
@@ -76,7 +76,7 @@ def test_the_part_that_was_marked_is_marked(quote: str, shown: str) -> None:
 
 def test_a_message_of_the_window_is_not_said_twice() -> None:
     earlier, newest = RepliedTo(WINDOW[1], WINDOW[0]), RepliedTo(WINDOW[3])
-    line = "The message replied to, which stands above: [today, 14:04] You (assistant): Hello Anna"
+    line = "The message replied to, which stands above: [today, 04:04] You (assistant): Hello Anna"
     text = asked(context(earlier, window=WINDOW))
     assert text == f"<memory>\n{line}\n</memory>\n\nWhy?"
     assert asked(context(newest, window=WINDOW)) == "Why?"

@@ -1,6 +1,7 @@
 """Parts of the behaviors' tests: messages, scope memories, batches."""
 
 from collections.abc import Mapping, Sequence
+from zoneinfo import ZoneInfo
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext, Person
@@ -21,7 +22,7 @@ GROUP = Scope.of_chat(-100)
 
 
 def call_context(conversation: Scope = PRIVATE, speaker: Person = ANNA) -> CallContext:
-    return CallContext(conversation, speaker, NOW)
+    return CallContext(conversation, speaker, NOW, zone=ZoneInfo("America/Los_Angeles"))
 
 
 def said(

@@ -160,9 +160,9 @@ async def test_hits_and_related_ones_have_the_order_of_time(
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     assert await shown(behavior, "Strong wind today!") == (
         f"{HEADING}\n"
-        "[13 August 2025, 3 months ago] Request: Whether the dinghy with the torn mainsail may "
+        "[12 August 2025, 3 months ago] Request: Whether the dinghy with the torn mainsail may "
         "stay at the marina.\n"
-        "[12 October 2025, 5 weeks ago] Request: How to trim the mainsail of a dinghy in strong "
+        "[11 October 2025, 5 weeks ago] Request: How to trim the mainsail of a dinghy in strong "
         "wind."
     )
 
@@ -203,8 +203,8 @@ async def test_two_synopses_become_a_narrative(scopes: Scopes) -> None:
     question, *memories = map(json.loads, model.asked[0][1].splitlines())
     assert question == {"said": "Strong wind today!"}
     assert [memory["on"] for memory in memories] == [
-        "13 August 2025, 3 months ago",
-        "12 October 2025, 5 weeks ago",
+        "12 August 2025, 3 months ago",
+        "11 October 2025, 5 weeks ago",
     ]
 
 

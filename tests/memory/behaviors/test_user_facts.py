@@ -259,8 +259,8 @@ async def test_facts_are_shown_with_id_date_and_repetitions_and_replaced_ones_ar
     await store_entries(scopes, MINE, *facts)
     assert await shown(behavior, "Where do I live?") == (
         f"{HEADING}\n"
-        "#1 [11 November 2025, 10 days ago, said 2 times] Is vegan.\n"
-        "#3 [11 November 2025, 10 days ago] Has a dog."
+        "#1 [10 November 2025, 10 days ago, said 2 times] Is vegan.\n"
+        "#3 [10 November 2025, 10 days ago] Has a dog."
     )
 
 
@@ -435,8 +435,8 @@ async def test_facts_of_a_kind_or_a_time_are_listed_by_date_with_their_ends(
     )
     all_of_kind = await use(behavior, "list_facts", context, kind="Restaurants")
     assert all_of_kind.splitlines() == [
-        "#2 [12 October 2025] Ate at Steirereck.",
-        "#1 [18 November 2025, until 21 November 2025] Ate at Nobu.",
+        "#2 [11 October 2025] Ate at Steirereck.",
+        "#1 [17 November 2025, until 20 November 2025] Ate at Nobu.",
     ]
     of_time = await use(behavior, "list_facts", context, since="2025-11-01")
     assert [line[:2] for line in of_time.splitlines()] == ["#3", "#1"]
@@ -467,7 +467,7 @@ async def test_facts_are_listed_by_the_days_they_tell_about(
     assert lines == [
         "#1 [2024] Ran a marathon.",
         "#2 [3 June 2025 to 5 June 2025] Was in Oslo.",
-        "#3 [23 August 2025, 22 October 2025] Had a nosebleed.",
+        "#3 [22 August 2025, 21 October 2025] Had a nosebleed.",
         "#5 [until December 2025] Works nights.",
     ]
     of_june = await use(behavior, "list_facts", context, since="2025-06-05", until="2025-06-30")

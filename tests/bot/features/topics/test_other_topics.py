@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -70,13 +71,13 @@ async def test_no_other_topic_is_read_unless_the_person_allows_it(memory: Memory
 async def test_a_message_is_told_with_day_topic_and_answer_to_a_question(memory: Memory) -> None:
     await talk(memory, "Is my boat red?", conversation=SAILING)
     await memory.scopes.read(TAXES.facts_scope)
-    context = CallContext(TAXES, Person(ANN), NOW)
+    context = CallContext(TAXES, Person(ANN), NOW, zone=ZoneInfo("Asia/Tokyo"))
     asked = Message(0, 0, "user", "my boat", NOW)
     lines = (await OtherTopics(memory.histories).on_model_invoke(context, [asked])).splitlines()
     assert lines == [
         HEADING,
-        "[yesterday, 00:16, another topic] Ann: Is my boat red?",
-        "[yesterday, 00:16, another topic] You (assistant): yes",
+        "[yesterday, 09:16, another topic] Ann: Is my boat red?",
+        "[yesterday, 09:16, another topic] You (assistant): yes",
     ]
     assert list(context.used) == ["t1@3", "t2@3"]
     await talk(memory, CANARY, conversation=HERE)
