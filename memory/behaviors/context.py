@@ -58,7 +58,7 @@ class CallContext:
     used: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     # What this turn searches for: before a short question stands the person's message before it.
     query: str = field(default="", compare=False, repr=False)
-    # In which days are counted: that of a private chat's person if it is known, or the operator's.
+    # Of days and times: that of a private chat's person if it is known, or the operator's.
     zone: tzinfo = field(default=UTC, compare=False, repr=False)
 
     def question(self, new_messages: Sequence[Message]) -> str:

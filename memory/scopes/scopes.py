@@ -46,7 +46,7 @@ Decide = Callable[[ScopeMemory], Change | Awaitable[Change]]
 
 @dataclass(eq=False)
 class Scopes:
-    """All scopes of one bot; the most recently used ones are cached. Days are those of `zone`.
+    """All scopes of one bot; the most recently used ones are cached. `zone` is the operator's.
 
     The cache takes at most `max_bytes`. Of a longer conversation it has only the newest messages,
     at most `conversation_bytes`.

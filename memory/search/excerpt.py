@@ -42,7 +42,7 @@ class Asked:
     def __init__(self, question: str) -> None:
         self.words = words_of(question[:_MAX_QUESTION_CHARS])
         self.languages = languages_of(self.words, {})
-        # By the languages of a text: the numbers of our words by form, and those of its words.
+        # By languages of a text: the number of each form of our words; those that its words have.
         self.known = dict[object, tuple[dict[str, int], dict[str, frozenset[int]]]]()
 
 

@@ -35,7 +35,7 @@ _POLITE_JAPANESE = ("ですか", "ますか", "でしたか", "ましたか", "�
 QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞", *_POLITE_JAPANESE)
 
 _SENTENCE_END = re.compile(r"(?<![DM]r)[.!…]\s+|[。！]")
-_BEFORE_SENTENCE = re.compile(  # a label ("Where: Graz"), a clause of time ("Когда я был мал, …")
+_BEFORE_SENTENCE = re.compile(  # asks nothing: "Where: Graz", and a clause ("Когда я был мал, …")
     r"(?i)^\W*(?:\w+:\s|(?:cuando|quando|wanneer|när|når|когда|коли|kiedy)\s[^,]*,)"
 )
 _MAX_QUESTION_WORDS, _MAX_READ_CHARS = 20, 400  # of a question without its mark
