@@ -14,6 +14,7 @@ from memory.behaviors.user_facts import HEADING, LISTED, UserFacts
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Again, Ended, Fact, Pinned, ScopeEntry
+from memory.scopes.fields import PersonsZone
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -472,6 +473,18 @@ async def test_facts_are_listed_by_the_days_they_tell_about(
     ]
     of_june = await use(behavior, "list_facts", context, since="2025-06-05", until="2025-06-30")
     assert of_june == lines[1]
+
+
+async def test_facts_are_found_and_learned_by_their_days_where_their_person_is(
+    behavior: UserFacts, scopes: Scopes
+) -> None:
+    await scopes.set_field(MINE, PersonsZone("Asia/Tokyo"))
+    last_of_may = 1_748_725_200.0  # 31 May 2025, 21:00 UTC
+    await store_entries(scopes, MINE, fact("Sold a bicycle.", at=last_of_may))
+    mine = await scopes.read(MINE)
+    [found] = await scopes.search(Fact, mine, "What happened in June?", 8)
+    assert found.record.text == "Sold a bicycle."
+    assert '"since":"2025-06-01"' in behavior.prompt_input(batch(said(1, "x"), facts=mine))
 
 
 async def test_a_question_for_a_list_gets_all_of_a_kind(
