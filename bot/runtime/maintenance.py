@@ -116,7 +116,7 @@ class Maintenance:
     deleting: Callable[[CallContext], Awaitable[None]]
     _swept_everything: bool = field(default=False, init=False)
     _people_due: float = field(default=0, init=False)
-    _late: list[Scope] = field(default_factory=list, init=False)  # being learned
+    _late: set[Scope] = field(default_factory=set, init=False)  # being learned
 
     def __post_init__(self) -> None:
         memory = self.memory
@@ -169,12 +169,12 @@ class Maintenance:
             log.info("conversations woken again", conversations=woken)
 
     async def _learn_late(self) -> float | None:
-        """Learn what is late, a few at a time: at midnight all is late that waited for a quota."""
-        self._late = [each for each in self._late if each in self.learner.running]
+        """Learn what is late, a few at a time: at midnight all that waited for a quota is."""
+        self._late = {each for each in self._late if each in self.learner.running}
         room = _MAX_LATE_LEARNING - len(self._late)
         for conversation in await self.memory.sweep.take_late_learning(room):
             self.learner.learn(conversation)
-            self._late.append(conversation)
+            self._late.add(conversation)  # a long one is due again each minute, and counts once
         return _MORE_LATE_S if self._late else None
 
     async def _serve_jobs(self) -> float | None:

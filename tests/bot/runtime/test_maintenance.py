@@ -151,13 +151,15 @@ async def test_late_learning_begins_as_soon_as_an_earlier_one_has_ended(memory: 
 
     maintenance = Maintenance(memory, BackgroundLearner(learn), nothing, nothing)
     late = [f"c:{chat}:0" for chat in range(1, 7)]
-    for due, tag in enumerate(late):
+    for due, tag in enumerate(late[:1] * 4 + late):  # the first one takes minutes: it is due again
         await memory.client.call("ZADD", memory.keys.learning, due, tag)
+        if due < 4:
+            await maintenance._learn_late()
     for begun_until in (4, 6):
         for _ in range(2):
             assert (await maintenance._learn_late() or 9) < 1
         await asyncio.sleep(0)
-        assert begun == late[:begun_until]
+        assert [*dict.fromkeys(begun)] == late[:begun_until]
         ending.set()
         await asyncio.gather(*maintenance.learner.running.values())
     assert await maintenance._learn_late() is None
