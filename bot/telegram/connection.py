@@ -3,8 +3,8 @@
 The readiness page shows the state, so it holds no secrets and no text of people.
 
 Without a webhook one process at a time polls. Telegram forgets an update when a later poll names a
-higher offset. The offset passes an update only when it was accepted or dropped, so after a crash
-nothing is lost, only delivered again.
+higher offset. The offset passes an update when it was accepted or dropped. So after a crash nothing
+is lost but what this process holds in its memory; all else is delivered again.
 """
 
 import asyncio
@@ -132,6 +132,7 @@ class Backoff:
 POLL_S = 20
 _MAX_UPDATES = 100  # of one poll
 _MAX_STUCK = 100  # full polls (about a minute), after which updates refused alone are held
+_HELD_S = 86_400.0  # Telegram keeps a refused update as long
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -174,7 +175,8 @@ class Poller:
     _offset: int | None = field(default=None, init=False)
     _accepted_ahead: set[int] = field(default_factory=set, init=False)
     _stuck: int = field(default=0, init=False)
-    _held: dict[int, RawUpdate] = field(default_factory=dict, init=False)  # handed on first
+    # Handed on first, each with the time until which it is held.
+    _held: dict[int, tuple[RawUpdate, float]] = field(default_factory=dict, init=False)
     # `identify` has checked; a webhook that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
 
@@ -186,6 +188,7 @@ class Poller:
                 try:
                     self.backoff.health.standby = not await self._may_poll()
                     if self.backoff.health.standby:
+                        await self._hand_on(())  # Telegram gives the held ones to nobody else
                         self.backoff.succeeded()  # another process polls now: forget our failures
                         await self.backoff.pause(_STANDBY_S)
                         continue
@@ -243,7 +246,8 @@ class Poller:
         is_closed = False
         polled = {cast(int, each["update_id"]): each for each in updates}
         try:
-            for update_id, update in (self._held | polled).items():
+            held = {id_: update for id_, (update, _) in self._held.items()}
+            for update_id, update in (held | polled).items():
                 handed[update_id] = None
                 if update_id in self._accepted_ahead:
                     continue
@@ -265,13 +269,18 @@ class Poller:
         failures = {id_: why for id_, each in handed.items() if each and (why := each.exception())}
         for done in handed.keys() - failures.keys():
             self._held.pop(done, None)
+        now = time.monotonic()
+        for old in [id_ for id_, (_, until) in self._held.items() if now > until]:
+            log.error("update dropped", update=old, reason="held for a day")
+            del self._held[old]
         ids = [each for each in handed if each in polled]
         refused = [each for each in ids if each in failures]
         is_full = len(ids) == _MAX_UPDATES
         if self._count_stuck(failures.values() if is_full and refused else ()):
             # No new update comes before these. We keep them, and Telegram may forget them.
-            log.error("updates held", updates=refused, reason="refused in full polls")
-            self._held |= {each: polled[each] for each in refused[: _MAX_UPDATES - len(self._held)]}
+            room = _MAX_UPDATES - len(self._held)
+            log.error("updates refused in full polls", held=refused[:room], dropped=refused[room:])
+            self._held |= {each: (polled[each], now + _HELD_S) for each in refused[:room]}
             refused = []
         end = ids.index(refused[0]) if refused else len(ids)
         if end > 0:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from time import monotonic
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.telegram import connection
 from bot.telegram.bot_api import TelegramClient
@@ -204,6 +205,46 @@ async def test_what_is_refused_alone_in_full_polls_is_held_and_the_next_poll_goe
     await polled(*polls, accept=accept)
     assert offsets(api) == [None] * 13 + ["110"] * 7 + ["212"]
     assert taken[-6:] == [210, 211, 10, 12, 13, 110]
+
+
+async def test_what_is_held_is_handed_on_by_a_process_that_stands_by(
+    polled: Polled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Telegram has forgotten it, so the process that polls now cannot get it."""
+    monkeypatch.setattr(connection, "_MAX_STUCK", 0)
+    lease, on_standby, tried = ScriptedLease(), asyncio.Event(), list[object]()
+
+    async def accept(raw: Mapping[str, object], **_: bool) -> None:
+        tried.append(raw["update_id"])
+        if raw["update_id"] == 10 and lease.refusals < 0:
+            raise UpdateRefused from OutcomeUnknown("500")
+
+    async def lose(_: float) -> None:
+        if lease.refusals >= 0:
+            on_standby.set()
+        lease.refusals = 9
+
+    full = updates(*range(10, 110))
+    await polled(full, accept=accept, pause=lose, lease=lease, until=on_standby)
+    assert tried == [*range(10, 110), 10]
+
+
+@pytest.mark.parametrize(("held_s", "oldest", "room"), [(60, 10, 0), (-1, 110, 100)])
+async def test_a_hundred_updates_are_held_and_each_for_a_day_at_most(
+    polled: Polled, monkeypatch: pytest.MonkeyPatch, held_s: int, oldest: int, room: int
+) -> None:
+    monkeypatch.setattr(connection, "_MAX_STUCK", 0)
+    monkeypatch.setattr(connection, "_HELD_S", held_s)
+    tried = list[object]()
+
+    async def accept(raw: Mapping[str, object], **_: bool) -> None:
+        tried.append(raw["update_id"])
+        raise UpdateRefused from OutcomeUnknown("500")
+
+    with capture_logs() as logs:
+        await polled(*[updates(*range(at, at + 100)) for at in (10, 110)], updates(), accept=accept)
+    assert tried == [*range(10, 110), *range(10, 210), *range(oldest, oldest + 100)]
+    assert [len(line["held"]) for line in logs if "held" in line] == [100, room]
 
 
 async def test_an_update_that_cannot_be_read_costs_only_itself(
