@@ -78,6 +78,10 @@ end
 local counted, answer = pcall(count)
 if counted then return answer end
 local why = type(answer) == 'table' and answer.err or answer
-if not (string.find(why, 'WRONGTYPE', 1, true) or string.find(why, 'attempt to', 1, true)) then return {err = why} end
-redis.log(redis.LOG_WARNING, 'not counted: ' .. why)
-return 0
+for _, damage in ipairs({'WRONGTYPE', 'attempt to', 'not an integer'}) do -- a key, a sum of tokens, or that of a quota
+  if string.find(why, damage, 1, true) then
+    redis.log(redis.LOG_WARNING, 'not counted: ' .. why)
+    return 0
+  end
+end
+return {err = why}

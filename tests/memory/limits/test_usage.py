@@ -129,12 +129,24 @@ async def test_a_held_call_is_counted_once_with_the_reply(memory: Memory) -> Non
     assert [each.tokens.total for each in memory.usage.release(GROUP.tag)] == [7]
 
 
-@pytest.mark.parametrize("name", ["days", "people", f"u:{ANN}"])
-async def test_damaged_sums_hold_up_no_reply(memory: Memory, name: str) -> None:
+MONTH, DAY = month_of(AT), int(AT) // 86_400
+
+
+@pytest.mark.parametrize(
+    ("names", "field"),
+    [
+        ((MONTH, "days"), f"{NOW.day}|{ANSWER}"),
+        ((MONTH, "people"), ""),
+        ((MONTH, f"u:{ANN}"), ""),
+        (("spent", DAY, ANN), "sum"),
+    ],
+)
+async def test_damaged_sums_hold_up_no_reply(
+    memory: Memory, names: tuple[str | int, ...], field: str
+) -> None:
     """They may be those of the whole bot, so every reply would wait for the end of its lease."""
-    turn, key = await begin(memory, 1), memory.keys.usage(month_of(AT), name)
-    how = ("HSET", key, f"{NOW.day}|{ANSWER}") if name == "days" else ("SET", key)
-    await memory.client.call(*how, "damaged")
+    turn, key = await begin(memory, 1), memory.keys.usage(*names)
+    await memory.client.call(*(("HSET", key, field) if field else ("SET", key)), "damaged")
     memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))
     await memory.turns.write_outbox(turn, b"reply")
     await memory.usage.count(memory.usage.release(HERE.tag))  # a Cluster counts it apart
