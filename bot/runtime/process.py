@@ -50,13 +50,17 @@ async def watch_loop(garbage: "GarbageWatch") -> None:
     loop, thread, stopped = asyncio.get_running_loop(), threading.get_ident(), threading.Event()
     # uvloop runs a task from the frame in which it waits. asyncio does not, so it is always asked.
     idle = sys._getframe(1)  # noqa: SLF001 - documented
+    clock_of = getattr(time, "pthread_getcpuclockid", None)  # macOS and Windows have none
 
     def running() -> FrameType | None:
         return sys._current_frames().get(thread)  # noqa: SLF001 - documented
 
+    def cpu_s() -> float:
+        return time.clock_gettime(clock_of(thread)) if clock_of else time.process_time()
+
     def watch() -> None:
         while not stopped.is_set():
-            began, worked_s = time.monotonic(), time.process_time()
+            began, worked_s = time.monotonic(), cpu_s()
             time.sleep(_LOOK_EVERY_S)
             if running() is idle and not garbage.is_due():
                 continue
@@ -68,7 +72,7 @@ async def watch_loop(garbage: "GarbageWatch") -> None:
             while not (answered.wait(_LOOK_EVERY_S) or stopped.is_set()):
                 pass
             blocked_ms = round((time.monotonic() - began - _LOOK_EVERY_S) * 1000)
-            cpu_ms = round((time.process_time() - worked_s) * 1000)
+            cpu_ms = round((cpu_s() - worked_s) * 1000)
             if blocked_ms > MAX_BLOCKED_S * 1000 and not stopped.is_set():
                 # Much less CPU time than time: the machine is busy, our code is not slow.
                 log.warning("event loop blocked", ms=blocked_ms, cpu_ms=cpu_ms, frames=frames)

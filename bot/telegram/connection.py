@@ -132,7 +132,7 @@ class Backoff:
 POLL_S = 20
 _MAX_UPDATES = 100  # of one poll
 _MAX_STUCK = 100  # full polls (about a minute), after which updates refused alone are held
-_HELD_S = 86_400.0  # Telegram keeps a refused update as long
+_HELD_S = 86_400.0  # so long, as Telegram keeps what is refused
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
@@ -175,7 +175,6 @@ class Poller:
     _offset: int | None = field(default=None, init=False)
     _accepted_ahead: set[int] = field(default_factory=set, init=False)
     _stuck: int = field(default=0, init=False)
-    # Handed on first, each with the time until which it is held.
     _held: dict[int, tuple[RawUpdate, float]] = field(default_factory=dict, init=False)
     # `identify` has checked; a webhook that is set later raises `Conflict`.
     _webhook_checked: bool = field(default=True, init=False)
@@ -239,14 +238,13 @@ class Poller:
 
         A button press may have to wait until a turn has stored its message. The next update does
         not wait for it, but the next poll does. The offset stays at the first refused update. Those
-        accepted ahead of it come again with the next poll, and are skipped then. Raise the first
-        failure.
+        accepted ahead come again with the next poll, and are skipped. Raise the first failure.
         """
         handed: _Handed = {}
         is_closed = False
         polled = {cast(int, each["update_id"]): each for each in updates}
         try:
-            held = {id_: update for id_, (update, _) in self._held.items()}
+            held = {id_: update for id_, (update, _until) in self._held.items()}
             for update_id, update in (held | polled).items():
                 handed[update_id] = None
                 if update_id in self._accepted_ahead:
@@ -269,18 +267,17 @@ class Poller:
         failures = {id_: why for id_, each in handed.items() if each and (why := each.exception())}
         for done in handed.keys() - failures.keys():
             self._held.pop(done, None)
-        now = time.monotonic()
-        for old in [id_ for id_, (_, until) in self._held.items() if now > until]:
+        for old in [each for each, (_, until) in self._held.items() if time.monotonic() > until]:
             log.error("update dropped", update=old, reason="held for a day")
             del self._held[old]
         ids = [each for each in handed if each in polled]
         refused = [each for each in ids if each in failures]
         is_full = len(ids) == _MAX_UPDATES
         if self._count_stuck(failures.values() if is_full and refused else ()):
-            # No new update comes before these. We keep them, and Telegram may forget them.
-            room = _MAX_UPDATES - len(self._held)
+            # While Telegram keeps these, no new one comes. So we hold them in its place.
+            room, until = _MAX_UPDATES - len(self._held), time.monotonic() + _HELD_S
             log.error("updates refused in full polls", held=refused[:room], dropped=refused[room:])
-            self._held |= {each: (polled[each], now + _HELD_S) for each in refused[:room]}
+            self._held |= {each: (polled[each], until) for each in refused[:room]}
             refused = []
         end = ids.index(refused[0]) if refused else len(ids)
         if end > 0:

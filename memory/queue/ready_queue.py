@@ -148,15 +148,14 @@ class Sweep:
         """Wake up conversations whose messages have neither a lease nor a wake-up; return how many.
 
         Looks at the conversations that were active in the last 48 hours, or with `everything` at
-        all of them, newest first. Then it also lists work items that their index has lost. A lease
-        that is longer than any we give does not count: the clock of the server went back.
+        all of them, newest first. With `everything` it also lists work items that their index has
+        lost. A lease that is longer than any we give does not count: the server's clock went back.
         """
         woken = 0
         wake_ups: set[str] | None = None
         async for page in self._pages("-inf" if everything else int(time()) - _RECENT_S):
-            calls = [
-                self._store.call("left_behind", each, {"at_items": everything}) for each in page
-            ]
+            request = {"at_items": everything}
+            calls = [self._store.call("left_behind", each, request) for each in page]
             states = dict(zip(page, await self._store.client.pipeline(calls), strict=True))
             for conversation, (count, left_ms, _) in states.items():
                 if not count or 0 <= left_ms <= self._lease_ms:
