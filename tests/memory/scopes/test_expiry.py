@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
 from tests.memory.conftest import OPTIONS, memory_of
-from tests.memory.turns import HERE, exchange, forget_ann
+from tests.memory.turns import ANN, HERE, exchange, forget_ann
 
 _HALF_AN_HOUR_MS = 1_800_000
 
@@ -71,3 +74,15 @@ async def test_when_a_forgotten_person_wrote_is_known_for_two_days(memory: Memor
     assert 0 < await _lives_ms(memory, seen) <= 2 * 86_400_000
     await exchange(memory, 1_000)
     assert await _lives_ms(memory, seen) > 9 * 86_400_000
+
+
+async def test_a_damaged_key_that_a_refused_clear_removed_expires_when_it_is_written(
+    memory: Memory,
+) -> None:
+    await exchange(memory, 1)
+    seen = memory.keys.scope(HERE).seen
+    await memory.client.call("SET", seen, "damaged")
+    with pytest.raises(NotConfirmed):
+        await memory.forgetting.clear(HERE, "nonce", ANN, 5, as_admin=False)
+    await exchange(memory, 2)
+    assert await _lives_ms(memory, seen) > 0

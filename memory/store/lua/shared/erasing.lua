@@ -24,6 +24,7 @@ local function drop_damaged()
     for _, key in ipairs(keys) do
       if type(redis.pcall(command, key, ...)) == 'table' then -- an error
         redis.call('UNLINK', key)
+        redis.call('HDEL', META, 'expiring') -- a clear may be refused after this, and then voids no note
         if key == META then redis.call('HSET', META, 'epoch', whole(now_ms())) end
       end
     end
