@@ -166,14 +166,14 @@ class WorkLoop:
             log.warning("work in doubt")
             await self.items.postpone(taken, _DOUBT_S, _MAX_SENDS - 1)
             return
-        late_s = self.items.now() - item.due
-        waits = {"closed": not next_due, "blocked": item.message_id}.get(delivery.refused or "")
-        if waits and late_s < MAX_CLOSED_S:
+        refused = delivery.refused
+        waits = item.message_id if refused == "blocked" else refused == "closed" and not next_due
+        if waits and self.items.now() - item.due < MAX_CLOSED_S:
             await self._wait(taken)
             return
-        ends = delivery.refused in ("chat_gone", "blocked")
-        close = partial(self.items.close, taken, 0 if ends else next_due)
-        await self.deliverer.guard(delivery.in_doubt, close)
+        if refused in ("chat_gone", "blocked"):
+            next_due = 0
+        await self.deliverer.guard(delivery.in_doubt, partial(self.items.close, taken, next_due))
         log.info("work done", kind=item.kind, outcome=delivery.outcome)
 
     def _next_due(self, item: WorkItem) -> float:

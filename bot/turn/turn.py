@@ -210,7 +210,7 @@ class TurnRunner:
             return
         if refused == "chat_gone":
             await self.work.cancel(conversation, id_)
-        elif refused == "closed" and task.is_open:
+        elif refused in ("closed", "blocked") and task.is_open:
             answers = (each.sent_at for each in history.messages if each.role == "assistant")
             after = task.after_closed(now, max(answers, default=0))
             await self.work.confirm(conversation, after, task.due)
