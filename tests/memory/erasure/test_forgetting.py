@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -41,6 +41,7 @@ from tests.memory.turns import (
     carry_out,
     clear,
     erase_all,
+    exchange,
     exchange_of,
     finish,
     store,
@@ -344,6 +345,19 @@ async def test_a_damaged_key_of_one_chat_ends_no_erasure(memory: Memory, name: s
     await memory.client.call("SET", getattr(memory.keys.scope(HERE), name), CANARY)
     for kind in ("forget", "all"):
         await carry_out(memory, Job(kind, kind, ANN, 10, time.time(), b""))
+
+
+@pytest.mark.parametrize("kind", ["forget", "all"])
+@pytest.mark.parametrize("scope", [HERE, GROUP])
+async def test_a_damaged_item_of_one_chat_ends_no_erasure(
+    memory: Memory, scope: Scope, kind: Literal["forget", "all"]
+) -> None:
+    """What was said after the confirmation stays, so the items are looked at one by one."""
+    await exchange(memory, 1, scope)
+    work = memory.keys.scope(scope).work
+    await memory.client.call("HSET", work, "deadbeef", "damaged")
+    await carry_out(memory, Job("job", kind, ANN, 10, 5.0, b""))
+    assert await memory.client.call("EXISTS", work) == 0
 
 
 async def test_a_job_takes_a_tasks_turn_that_began_before_it_and_what_it_set(

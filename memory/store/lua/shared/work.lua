@@ -10,10 +10,10 @@ local function work_of(person, seq, due, body, sends, held_until, token)
     body}, '|')
 end
 
--- Erases the items for which `goes(person, sequence)` is true.
+-- Erases the items for which `goes(person, sequence)` is true, and damaged ones: nobody can read what they say.
 local function drop_work(goes)
   for _, id in ipairs(redis.call('HKEYS', WORK)) do
     local person, seq = read_work(redis.call('HGET', WORK, id))
-    if goes(person, tonumber(seq)) then redis.call('HDEL', WORK, id) end
+    if not person or goes(person, tonumber(seq)) then redis.call('HDEL', WORK, id) end
   end
 end
