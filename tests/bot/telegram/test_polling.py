@@ -312,6 +312,12 @@ async def test_nobody_waits_for_a_button_that_waits(polled: Polled, api: Scripte
     assert offsets(api) == [None, "8", "9"]
 
 
+async def test_a_button_that_fails_comes_again_alone(polled: Polled, api: ScriptedApi) -> None:
+    mailbox = Mailbox(NotAccepted())
+    await polled(*[updates(5, 6, press=5)] * 2, accept=mailbox.accept)
+    assert (mailbox.ids, offsets(api)) == ([6, 5], [None, None, "7"])
+
+
 async def test_waits_after_conflicts_and_cuts_grow(polled: Polled, health: TelegramHealth) -> None:
     acts = (CONFLICT, NO_WEBHOOK, "cut", refusal(502, "Bad Gateway"), updates(5))
     pauses = Pauses()
