@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from importlib import import_module
 from inspect import Parameter, iscoroutinefunction, signature
 from itertools import islice
@@ -77,8 +77,7 @@ class OwnSelector:
         except Exception as error:  # noqa: BLE001 - the operator's code may raise anything
             _report("selector", error)
             return self.ours.select(messages)
-        ours = self.ours
-        within = BlockWindowMessageSelector(ours.max_messages, ours.max_tokens, block=1)
+        within = replace(self.ours, block=1)
         return within.select([each for each in messages if each.seq in chosen])
 
 

@@ -64,8 +64,7 @@ def test_make_says_that_there_is_no_python(tmp_path: Path) -> None:
 
 def test_make_names_the_package_that_brings_ensurepip(tmp_path: Path) -> None:
     stub(tmp_path / "bin", "python3", 'import sys; sys.modules["ensurepip"] = None; ')
-    ran = make(tmp_path, "run")
-    assert "sudo apt install python3-venv" in ran.stderr
+    assert "sudo apt install python3-venv" in make(tmp_path, "run").stderr
     assert not (tmp_path / ".venv").exists()
 
 

@@ -99,8 +99,7 @@ class UsedMemories:
                 continue
             if fact.said_at > reading.answer.sent_at and not fact.replaced:
                 continue  # the person's scope expired since, and ids were given again
-            seqs = reading.here.seqs_of(fact.sources)
-            source = reading.messages.get(max(seqs, default=0))
+            source = reading.messages.get(max(reading.here.seqs_of(fact.sources), default=0))
             key = "why.fact" if reading.here.scope.is_private else "why.fact_group"
             code, text_and_time = f"f{with_shown_id(scope, fact).id}", (fact.text, fact.said_at)
             used = self._used(reading.language, code, key, text_and_time, source)
@@ -173,8 +172,7 @@ class UsedMemories:
         text, at = text_and_time
         values = {"text": shortened(text, _LINE_UNITS), "date": self.sentences.day(language, at)}
         # The operator's documents and what was said in other topics are not deleted from here.
-        without = ASK if code[0] in "ot" else ""
-        return UsedMemory(at, ListEntry(code, key, values, without), source)
+        return UsedMemory(at, ListEntry(code, key, values, ASK if code[0] in "ot" else ""), source)
 
 
 def state_entries(sentences: Sentences, language: str, here: ScopeMemory) -> Iterator[ListEntry]:

@@ -169,7 +169,7 @@ class Maintenance:
             log.info("conversations woken again", conversations=woken)
 
     async def _learn_late(self) -> float | None:
-        """Learn what is late, a few at a time: at midnight all that waited for a quota is."""
+        """Learn what is late, a few at a time: at midnight all is late that waited for a quota."""
         self._late = {each for each in self._late if each in self.learner.running}
         room = _MAX_LATE_LEARNING - len(self._late)
         for conversation in await self.memory.sweep.take_late_learning(room):

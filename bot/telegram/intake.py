@@ -103,8 +103,7 @@ class Backpressure:
             raise StoreFull("intake is closed")
         if self.now() - self._checked_at >= _CHECK_EVERY_S:
             self._checked_at = self.now()
-            pending = await self.client.call("XLEN", self.keys.ready_queue)
-            self._is_high = pending > self.max_pending
+            self._is_high = await self.client.call("XLEN", self.keys.ready_queue) > self.max_pending
         if self._is_high:
             raise IntakeClosed
 
@@ -221,8 +220,7 @@ class Intake:
         # Nothing from before a new session belongs into the turn that begins it.
         is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
-        packed = to_bytes(message)
-        entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
+        entry = Entry(message.update_id, message.sender.id, is_alone, to_bytes(message), is_grouped)
         keeps_id, as_new = message.is_group and message.kind in WITH_WORDS, None
         is_soon = is_edit and message.edited_at - message.sent_at <= _MAX_EDIT_AGE_S
         question = replace(message, kind="text")

@@ -146,8 +146,7 @@ class UserFacts(LearningBehavior):
         lines = []
         for fact in nearest_first.values():
             since = datetime.fromtimestamp(fact.said_at, zone).strftime("%Y-%m-%d")
-            told = {"id": fact.id, "since": since, "fact": fact.text}
-            lines.append(orjson.dumps(told).decode())
+            lines.append(orjson.dumps({"id": fact.id, "since": since, "fact": fact.text}).decode())
         return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"
 
     def learn(self, batch: Batch, answer: Statements) -> Learned:

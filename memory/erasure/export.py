@@ -91,8 +91,7 @@ class Exporter:
             message = _message(message_of(seq_of(entry), fields))
             room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
             if room < 0:
-                stored = await self._client.call("XLEN", log)
-                return kept[::-1], stored - len(kept)
+                return kept[::-1], await self._client.call("XLEN", log) - len(kept)
             kept.append(message)
         return kept[::-1], 0
 

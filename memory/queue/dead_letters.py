@@ -65,8 +65,7 @@ class DeadLetters:
         }
         members = [entry.to_member() for entry in turn.entries]
         member = f"{lease.conversation.tag}|{turn.id}"
-        index = ("ZADD", store.keys.dead_letters, int(time()), member)
-        await store.client.call(*index)
+        await store.client.call("ZADD", store.keys.dead_letters, int(time()), member)
         answer = await store.run("set_aside", lease.conversation, request, outbox, *members)
         if answer == b"refused":
             raise LeaseLost(lease.conversation.tag)

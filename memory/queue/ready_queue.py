@@ -75,10 +75,9 @@ class ReadyQueue:
 
         If `wait_ms` is longer than `idle_ms`, it is reclaimed after `idle_ms`.
         """
-        idle_already_ms = max(0, idle_ms - wait_ms)
         await self._client.call(
             *("XCLAIM", self._stream, GROUP, self._consumer, 0, wake_up.entry),
-            *("IDLE", idle_already_ms),
+            *("IDLE", max(0, idle_ms - wait_ms)),
         )
 
     async def acknowledge(self, wake_up: WakeUp, if_pending: str | None = None) -> None:

@@ -53,8 +53,7 @@ class TokenWindowMessageSelector:
         tokens = 0
         fitting = len(messages)
         for start in reversed(_exchange_starts(messages)):
-            exchange = messages[start:fitting]
-            tokens += cost_of(exchange)
+            tokens += cost_of(messages[start:fitting])
             if tokens > self.max_tokens:
                 break
             fitting = start

@@ -88,8 +88,7 @@ class BotProcess:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        status = await self.stop()
-        assert status in (0, -signal.SIGTERM), "\n".join(self.raw[-30:])
+        assert await self.stop() in (0, -signal.SIGTERM), "\n".join(self.raw[-30:])
 
     @property
     def pid(self) -> int:

@@ -91,8 +91,7 @@ def is_last(chat: Chat, text: str) -> bool:
 async def test_the_buttons_below_the_greeting_ask_for_what_they_name(rig: Rig) -> None:
     anna, chat = await rig.start_with_anna()
     start = await rig.ask(anna, chat, "/start")
-    wanted = ["What can you do?", "What do you know about me?", "Privacy"]
-    assert start.labels == wanted
+    assert start.labels == ["What can you do?", "What do you know about me?", "Privacy"]
     for button, answer in (
         ("What can you do?", help_in_private()),
         ("Privacy", sentence("privacy.short", ttl_days=365)),

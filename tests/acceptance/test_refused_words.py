@@ -42,8 +42,7 @@ async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig:
     # one before. It is not embedded to be stored.
     searched = {"badword please", "Our boat is called Aurora\nbadword please"}
     assert {text for text in rig.model.log.embedded if "badword" in text} <= searched
-    shown = (await rig.ask(anna, chat, "/memory")).text
-    assert "left out – “badword please”" in shown
+    assert "left out – “badword please”" in (await rig.ask(anna, chat, "/memory")).text
 
 
 @pytest.mark.either_way

@@ -20,8 +20,7 @@ async def test_reloads_reach_all_processes_and_refuse_bad_values(rig: Rig, tmp_p
     write(ADMIN_ID)
     [worker] = await rig.start_apart()
     (ada, adas), (anna, annas) = rig.person(ADMIN_ID, "Ada"), rig.anna()
-    said = sentence("reload.unchanged")
-    assert (await rig.ask(ada, adas, "/reload")).text == said
+    assert (await rig.ask(ada, adas, "/reload")).text == sentence("reload.unchanged")
     assert (await rig.ask(anna, annas, "Hello?")).text != "All right."
 
     prompt.write_text("You are a parrot.", encoding="utf-8")

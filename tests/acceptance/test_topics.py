@@ -107,8 +107,7 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(rig: Rig)
     search = tool_call("search_memory", query="Aurora harbour")
     rig.script.on("Look it up", Reply(tool_calls=(search,)), "It lies in Genoa.")
     await ask("Look it up.")
-    result = main_requests(rig)[-1].messages[-1].content
-    assert "another topic] Anna: The Aurora lies" in result
+    assert "another topic] Anna: The Aurora lies" in main_requests(rig)[-1].messages[-1].content
 
     await erase_now(rig, anna, chat, "/clear", topic=sailing)
     assert HEADING not in await memory()

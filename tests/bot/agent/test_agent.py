@@ -114,8 +114,7 @@ async def test_a_final_tools_output_is_the_answer(toolbox: Toolbox, context: Age
 
 
 async def test_the_model_gets_a_failed_call_back(toolbox: Toolbox, context: AgentContext) -> None:
-    bad = ToolCall("id-2", "last", "{}")
-    agent, _ = agent_of(toolbox, reply("", bad), reply("Sorry."))
+    agent, _ = agent_of(toolbox, reply("", ToolCall("id-2", "last", "{}")), reply("Sorry."))
     assert await run_agent(agent, toolbox, context) == FinishAction("Sorry.")
     assert context.completed_steps[0].results[0].failed
 

@@ -305,5 +305,4 @@ async def test_an_answer_of_an_operators_agent_needs_no_model(
     ours: FunctionsBasedAgent, context: AgentContext
 ) -> None:
     agent = own(Deciding(FinishAction("theirs")), ours)
-    answer = await run_agent(agent, toolbox_of(), context)
-    assert answer == FinishAction("theirs")
+    assert await run_agent(agent, toolbox_of(), context) == FinishAction("theirs")

@@ -108,8 +108,7 @@ class Pressing(QuietChat):
         super().__init__()
         self.tried, self.tries, self.there_after = asyncio.Event(), 0, 99
         self._memory = memory
-        handlers = {"yes": self._act}
-        self._buttons = Buttons(handlers, memory, self, SENTENCES)
+        self._buttons = Buttons({"yes": self._act}, memory, self, SENTENCES)
 
     async def _act(self, _: ButtonPress, __: Scope, ___: str) -> tuple[Part, ...]:
         self.tries += 1

@@ -235,8 +235,7 @@ def test_a_log_line_is_about_the_model_error_behind_an_error() -> None:
     look_at = "OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"
     assert reason_of(error, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
     look_at = "OPENAI_EMBEDDING_API_KEY, OPENAI_API_KEY"  # the first may not be set
-    refused = ModelRefused("x", 401)
-    assert reason_of(refused, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
+    assert reason_of(ModelRefused("x", 401), "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
 
 
 BODY = (
@@ -254,8 +253,7 @@ def read(*pieces: bytes) -> tuple[list[bytes], bool]:
 @given(st.lists(st.integers(0, len(BODY))))
 def test_the_events_do_not_depend_on_how_a_body_is_cut_into_pieces(cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(BODY)]
-    pieces = [BODY[start:end] for start, end in pairwise(bounds)]
-    assert read(*pieces) == (EVENTS, True)
+    assert read(*[BODY[start:end] for start, end in pairwise(bounds)]) == (EVENTS, True)
 
 
 @pytest.mark.parametrize("body", [b"", b"data: x", b"data: x\n", b"\n\n", b"retry: 3\n\n"])

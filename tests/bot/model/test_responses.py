@@ -54,8 +54,7 @@ async def test_a_request_asks_the_server_to_store_nothing(
 async def test_options_and_labels_have_apis_names(
     client: ModelClient, server: ModelApiServer
 ) -> None:
-    parameters = ChatParameters(1000, "low", "high", "flex")
-    model = OpenAIChatModel(client, "gpt-test", 10, parameters)
+    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(1000, "low", "high", "flex"))
     await model.complete(ModelRequest(HELLO, labels=CallLabels("c0ffee", "beef")))
     sent = server.log.chats[0].raw
     assert sent["reasoning"] == {"effort": "low"}

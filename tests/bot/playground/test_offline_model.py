@@ -406,8 +406,7 @@ async def test_the_longest_message_costs_no_more_than_its_beginning_and_its_end(
 async def test_the_example_of_reminders_and_help_sets_one_and_teaches_nothing(
     language: str,
 ) -> None:
-    shown = Catalogue().text(language, "reminders.none")
-    example = shown.rpartition(": ")[2]
+    example = Catalogue().text(language, "reminders.none").rpartition(": ")[2]
     assert example.rstrip(".").lower() in Catalogue().text(language, "help.ways").lower()
     [(name, arguments)] = await calls(prompt(example), REMINDING)
     at = datetime.fromisoformat(orjson.loads(arguments)["at"])

@@ -140,8 +140,7 @@ async def test_the_answer_to_a_button_is_seen_until_a_person_does_anything_else(
     await site.telegram.send(Destination(1), Part("Sure?", (), ((Button("yes", "ok"),),)))
     place = site.scene.place(ANNA)
     site.telegram.press(place, place.messages[0], "ok")
-    callback_id = site.updates[-1]["callback_query"]["id"]
-    await site.telegram.answer_button(callback_id, "Not <yours>")
+    await site.telegram.answer_button(site.updates[-1]["callback_query"]["id"], "Not <yours>")
     assert '<p class="note" role="status">Not &lt;yours&gt;</p>' in await site.text()
     await site.post("/press", at=ANNA, button=f"{place.messages[0].id}:👎")
     assert "Not &lt;yours" not in await site.text()

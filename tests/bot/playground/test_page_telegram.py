@@ -128,8 +128,7 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
     page.edit_message(page.place, reply, "Yes")
     await page.show_draft(ANNA, 7, Part("1 2"))
     page.stop(page.place)
-    kitchen = next(each for each in page.scene if each.topic)
-    page.say(kitchen, page.place.speaker, "Look")
+    page.say(next(each for each in page.scene if each.topic), page.place.speaker, "Look")
     files = [uploaded(b"OggS", "a.ogg", "audio/ogg"), uploaded(b"{}", "a.json", "text/json")]
     page.send_files(page.place, files, "Look")
     sent: list[Any] = list(page.updates.values())

@@ -308,8 +308,7 @@ def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
     )
     step = CompletedStep(Action((ToolCall("a", "calculate", "{}"),)), (ToolResult("a", "4"),))
     alone = assembler.assemble(short)
-    full = assembler.assemble(beside(short, long))
-    assert alone.sizes["memory"] > 2 * full.sizes["memory"]
+    assert alone.sizes["memory"] > 2 * assembler.assemble(beside(short, long)).sizes["memory"]
     assert assembler.assemble(replace(short, completed_steps=[step])).used == alone.used
 
 
@@ -472,8 +471,7 @@ everything = st.builds(
 
 @given(parts=everything, room=st.sampled_from([230, 400, 1500, 6000]))
 def test_prompts_keep_budget_and_form(parts: AgentContext, room: int) -> None:
-    assembler = PromptAssembler(TOKENS, "Bot.", [], PromptBudget(100 + room, 100))
-    prompt = assembler.assemble(parts)
+    prompt = PromptAssembler(TOKENS, "Bot.", [], PromptBudget(100 + room, 100)).assemble(parts)
     assert recount(prompt.messages) <= sum(prompt.sizes.values()) <= room
     assert prompt.sizes["memory"] <= 0.5 * room
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]

@@ -38,13 +38,11 @@ def test_the_state_is_kept_and_facts_about_the_question_come_next() -> None:
 
 def test_an_indented_line_stays_with_the_state() -> None:
     state = f'{STATE}\n  Back after 5 days, still open: "The tax return"'
-    context = fitted(f"{state}\n{FACTS}", "boat", TOKENS.count(state) + 8)
-    assert context == state
+    assert fitted(f"{state}\n{FACTS}", "boat", TOKENS.count(state) + 8) == state
 
 
 def test_a_heading_without_entries_is_left_out() -> None:
-    context = fitted(f"{FACTS}\n{PAGES}", "What does the manual say?", 24)
-    assert context == PAGES
+    assert fitted(f"{FACTS}\n{PAGES}", "What does the manual say?", 24) == PAGES
 
 
 def test_only_a_long_text_is_shortened() -> None:

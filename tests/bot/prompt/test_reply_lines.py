@@ -39,8 +39,7 @@ def context(*replies: RepliedTo, speakers: Any = None, **parts: Any) -> AgentCon
 
 def asked(context: AgentContext, prompt_tokens: int = 2_000) -> str:
     """Return the last user message of the prompt."""
-    budget = PromptBudget(prompt_tokens, 200)
-    assembler = PromptAssembler(TOKENS, "You are a bot.", [], budget)
+    assembler = PromptAssembler(TOKENS, "You are a bot.", [], PromptBudget(prompt_tokens, 200))
     prompt = assembler.assemble(context)
     assert sum(prompt.sizes.values()) <= prompt_tokens - 200
     return prompt.messages[-1].content

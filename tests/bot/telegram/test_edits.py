@@ -23,8 +23,7 @@ def edited(waiting: IncomingMessage) -> IncomingMessage | None:
 
 
 def test_a_waiting_message_gets_the_new_words_of_the_newest_edit() -> None:
-    after = edited(WAITING)
-    assert after == replace(WAITING, text="new words", update_id=5, edited_at=60)
+    assert edited(WAITING) == replace(WAITING, text="new words", update_id=5, edited_at=60)
     newer = replace(WAITING, edited_at=61)
     assert edited(newer) == newer
     in_the_same_second = replace(WAITING, update_id=6, edited_at=60)

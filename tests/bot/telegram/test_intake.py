@@ -214,8 +214,7 @@ UNREADABLE += [raw.message("Who?", reply_to_message=NOBODY)]
 
 @pytest.mark.parametrize("update", UNREADABLE)
 async def test_an_unreadable_update_is_skipped(store: RedisClient, update: RawUpdate) -> None:
-    intake = intake_on(store, buttons := Buttons())
-    await intake.accept({**update, "update_id": 2})
+    await intake_on(store, buttons := Buttons()).accept({**update, "update_id": 2})
     assert (buttons.pressed, await waiting(store)) == ([], [])
 
 
@@ -380,8 +379,7 @@ async def test_an_edit_may_address_us_and_one_message_is_asked_once_in_whatever_
         for number in order:
             await intake.accept((version(1, first), *edits)[number])
         found = [from_bytes(each.body) for each in await waiting(store, FAMILY)]
-        asked = [each.text for each in found if each.kind == "text"]
-        assert asked == ["And now?"], order
+        assert [each.text for each in found if each.kind == "text"] == ["And now?"], order
 
 
 @pytest.mark.parametrize("why", ["answered", "erased", "later", "in doubt"])

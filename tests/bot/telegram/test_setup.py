@@ -174,8 +174,7 @@ async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
 
 
 async def test_menus_and_descriptions_are_set(bot_api: Made, api: ScriptedApi) -> None:
-    plan = SetupPlan(HOOK, MENUS, (Description("de", "Ich erinnere mich."),))
-    await bot_api().set_up(plan)
+    await bot_api().set_up(SetupPlan(HOOK, MENUS, (Description("de", "Ich erinnere mich."),)))
     methods = [call.method for call in api.calls]
     assert methods == ["setWebhook", *["setMyCommands"] * 3, "setMyDescription"]
 

@@ -40,8 +40,7 @@ async def turn_of(memory: Memory, body: bytes, conversation: Scope) -> OpenTurn:
 
 
 async def given_up(memory: Memory, turn: OpenTurn) -> Outbox:
-    step = GiveUp(memory.dead_letters, SENTENCES, lambda _: None)
-    return await step.give_up(turn)
+    return await GiveUp(memory.dead_letters, SENTENCES, lambda _: None).give_up(turn)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +116,7 @@ async def test_the_button_below_the_notice_puts_the_messages_back_once(memory: M
     [[button]] = notice.parts[-1].buttons
     assert button.text == SENTENCES.text("de", "buttons.again")
     verb, _, nonce = button.callback_data.partition(":")
-    operators = Operators(memory.store, Settings())
-    access = Access(QuietChat(), SENTENCES, operators, memory.store)
+    access = Access(QuietChat(), SENTENCES, Operators(memory.store, Settings()), memory.store)
     press = RetryCommand(memory, access, SENTENCES).command.buttons[verb]
     pressed = raw.press(raw.pressed(message=raw.said("Sorry", raw.US)))
     with pytest.raises(NotConfirmed):

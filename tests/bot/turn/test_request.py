@@ -115,8 +115,7 @@ async def test_only_descriptions_keep_a_photos_id(memory: Memory) -> None:
         replace(forwarded(3, "Our boat"), kind="photo", file=file("a boat")),
         replace(forwarded(4, "Our bill"), kind="document", file=file("a bill")),
     )
-    shown = [(number, "[photo]") for number in (101, 102, 103)]
-    request = with_words(request, shown, TOKENS)
+    request = with_words(request, [(number, "[photo]") for number in (101, 102, 103)], TOKENS)
     assert [(part.text, part.photo) for part in request.messages if part.photo] == [
         ("[photo]", "id of a dog"),
         ("Our boat\n[photo]", "id of a boat"),

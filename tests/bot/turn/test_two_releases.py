@@ -47,8 +47,7 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
     """However often the older one meets it, no attempt counts, and the log says it once."""
     if newer == "message":
         monkeypatch.setattr(open_turn, "FORMAT", NEWER)
-    entry = Entry(1, ANN, is_alone=False, body=to_bytes(HELLO))
-    await memory.mailbox.put(HERE, entry)
+    await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=to_bytes(HELLO)))
     monkeypatch.setattr(open_turn, "FORMAT", NEWER)
     if newer == "reply":
         turn = await take(memory)

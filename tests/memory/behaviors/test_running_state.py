@@ -255,8 +255,7 @@ def test_null_clears_a_field_of_the_operators_part_a_missing_one_stays(
     state = learned(with_issue, old, {"domain": {"key": "A-2", "summary": None}})
     assert json.loads(state.model_dump_json())["domain"] == {"id": "1", "key": "A-2", "labels": []}
     closed = {"domain": {"id": None, "key": None, "labels": None}, "current_goals": ["pack"]}
-    emptied = learned(with_issue, state, closed)
-    assert json.loads(emptied.model_dump_json())["domain"] is None
+    assert json.loads(learned(with_issue, state, closed).model_dump_json())["domain"] is None
 
 
 def test_required_fields_of_the_operators_part_are_set_in_steps(with_issue: RunningState) -> None:
@@ -350,8 +349,7 @@ async def talk_ended(memory: Memory, state: KnowledgeBase, at: Scope = PRIVATE) 
     await history.append_user_message("I have to do my taxes", NOW, sender_id=7)
     await history.append_assistant_message("Tell me when it is done", NOW + 4 * DAY)
     here = await memory.scopes.current(at)
-    state_field = State(bounded(state).model_dump_json())
-    await memory.scopes.write(here, Write(fields=[state_field]))
+    await memory.scopes.write(here, Write(fields=[State(bounded(state).model_dump_json())]))
     await memory.scopes.read(at)
     return history
 

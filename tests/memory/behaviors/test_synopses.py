@@ -100,8 +100,7 @@ def test_a_long_session_is_summed_up_in_pieces_of_whole_exchanges(
 def test_a_nearly_long_session_is_summed_up_if_another_behavior_learns(
     behavior: Synopses, *, is_shared: bool, is_due: bool
 ) -> None:
-    unlearned = Unlearned(talk(3, 400), 0, 0, is_shared=is_shared)
-    assert behavior.is_due(unlearned) == is_due
+    assert behavior.is_due(Unlearned(talk(3, 400), 0, 0, is_shared=is_shared)) == is_due
 
 
 def test_an_answer_becomes_a_synopsis_with_its_time_and_messages(behavior: Synopses) -> None:
@@ -113,8 +112,7 @@ def test_an_answer_becomes_a_synopsis_with_its_time_and_messages(behavior: Synop
             *(NOW - 90, NOW - 60, 3, 4, PRIVATE.tag, Trust.DERIVED),
         )
     ]
-    small_talk = behavior.learn(batch(said(1, "hi")), SynopsisPart())
-    assert small_talk.entries == []
+    assert behavior.learn(batch(said(1, "hi")), SynopsisPart()).entries == []
 
 
 def test_a_synopsis_is_bounded(behavior: Synopses) -> None:
@@ -219,8 +217,7 @@ async def test_a_narrative_serves_the_same_synopses(scopes: Scopes) -> None:
 
 async def test_other_words_do_not_get_the_narrative_of_the_words_before(scopes: Scopes) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    model = ScriptedModel("A narrative.", "A new one.")
-    behavior = narrating(scopes, model, when="always")
+    behavior = narrating(scopes, ScriptedModel("A narrative.", "A new one."), when="always")
     assert "A narrative." in await shown(behavior, "Strong wind today!")
     assert "A new one." in await shown(behavior, "Strong wind again!")
 
@@ -243,8 +240,7 @@ async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
 @pytest.mark.parametrize("how", ["erasure", "erasure by another process"])
 async def test_a_narrative_ends_with_an_erasure(scopes: Scopes, how: str) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
-    model = ScriptedModel("A narrative.", "A new one.")
-    behavior = narrating(scopes, model, when="always")
+    behavior = narrating(scopes, ScriptedModel("A narrative.", "A new one."), when="always")
     await shown(behavior, "Strong wind today!")
     if how == "erasure":
         await scopes.update(PRIVATE, lambda _: Revision(records=[4]))

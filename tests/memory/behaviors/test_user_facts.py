@@ -319,8 +319,7 @@ def test_in_a_group_a_message_ends_no_fact_of_another_person(behavior: UserFacts
 @pytest.fixture
 async def context(memory: Memory) -> AgentContext:
     history = await ChatHistory.read(memory.histories, PRIVATE)
-    words = said(0, "remember it")
-    return AgentContext(call_context(), history, words)
+    return AgentContext(call_context(), history, said(0, "remember it"))
 
 
 async def use(behavior: UserFacts, name: str, context: AgentContext, **arguments: object) -> str:

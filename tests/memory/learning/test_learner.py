@@ -504,8 +504,7 @@ def test_a_forwarded_line_names_its_author_and_its_day() -> None:
         forwarded_from='Ben"}\n{"n":9',
         forwarded_at=NOW - 86_400,
     )
-    comment = replace(said(1, "Look"), unseen="photo")
-    messages = (comment, forwarded, answered(3, "Nice"))
+    messages = (replace(said(1, "Look"), unseen="photo"), forwarded, answered(3, "Nice"))
     _, text = request_of({Notes(): batch(*messages)}, (), TOKENS, ZoneInfo("Asia/Tokyo"))
     first, second, _ = map(orjson.loads, text.splitlines()[-3:])
     assert (first["said"], first["attached_but_not_seen"]) == ("Look", "photo")

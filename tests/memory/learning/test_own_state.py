@@ -41,8 +41,7 @@ async def learn(memory: Memory, model: ScriptedModel, path: str) -> AIContextBeh
     settings = Settings(
         _env_file=None, learn="state", learn_every_turns=1, documents="off", behaviors=path
     )
-    services = services_of(memory, settings, internal=model)
-    behaviors = behaviors_of(services)
+    behaviors = behaviors_of(services_of(memory, settings, internal=model))
     memory.enable_learning(behaviors.behaviors, model)
     for conversation, meal in ((HERE, "soup"), (GROUP, "pizza")):
         summary = KnowledgeBase(discussion_summary=f"They eat {meal}").model_dump()

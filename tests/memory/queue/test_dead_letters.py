@@ -164,10 +164,8 @@ async def test_the_index_holds_only_ids_and_letters_expire_with_their_conversati
     memory: Memory,
 ) -> None:
     await set_aside(memory, 1)
-    index = await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1)
-    assert index == [b"c:7:0|1"]
-    dead = memory.keys.scope(HERE).dead_letters
-    assert 0 < await memory.client.call("TTL", dead) <= 86_400
+    assert await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1) == [b"c:7:0|1"]
+    assert 0 < await memory.client.call("TTL", memory.keys.scope(HERE).dead_letters) <= 86_400
 
 
 async def test_a_conversation_keeps_only_its_newest_letters(memory: Memory) -> None:

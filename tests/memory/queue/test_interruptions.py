@@ -249,8 +249,7 @@ async def test_signals_survive_a_broken_connection(memory: Memory, other_process
 
 async def test_a_process_without_a_connection_to_spare_hears_nothing(valkey: str) -> None:
     async with opened(valkey, max_connections=2) as client:
-        lonely = memory_of(client, bot=1)
-        await lonely.turns.signals.listen()
+        await memory_of(client, bot=1).turns.signals.listen()
 
 
 async def stop(memory: Memory, update_id: int, person: int = ANN, *, draft: int = 0) -> str:

@@ -87,8 +87,7 @@ async def test_two_processes_that_write_in_turn_have_what_is_stored(store: Redis
                 await memory.scopes.update(
                     HERE, lambda read: Revision(records=[fact.id for fact in read.facts[:2]])
                 )
-        fresh = memory_of(store, embedder)
-        stored = _held(await fresh.scopes.read(HERE))
+        stored = _held(await memory_of(store, embedder).scopes.read(HERE))
         assert _held(await memory.scopes.read(HERE)) == stored
         if chance.random() < 0.5:
             assert [_held(await each.scopes.read(HERE)) for each in processes] == [stored] * 2

@@ -94,8 +94,7 @@ def test_nothing_older_slips_in_behind_an_exchange_that_does_not_fit() -> None:
 def test_the_block_window_is_an_end_of_whole_exchanges_and_at_least_half_of_what_fits(
     history: list[Message], max_messages: int, limit: int, block: int
 ) -> None:
-    selector = BlockWindowMessageSelector(max_messages, limit, block)
-    window = list(selector.select(history))
+    window = list(BlockWindowMessageSelector(max_messages, limit, block).select(history))
     fitting = longest_fitting(history, max_messages, limit)
     assert window == fitting[len(fitting) - len(window) :]
     assert 2 * len(window) >= len(fitting)
@@ -160,5 +159,4 @@ def test_the_window_does_not_depend_on_how_much_older_history_was_read(
     history: list[Message], n: int, limit: int
 ) -> None:
     selector = BlockWindowMessageSelector.in_quarters(n, limit)
-    newest = history[-n - 2 :]
-    assert selector.select(newest) == selector.select(history)
+    assert selector.select(history[-n - 2 :]) == selector.select(history)

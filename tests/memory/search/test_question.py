@@ -102,8 +102,7 @@ def conversation(*said: tuple[date, str]) -> HybridIndex:
 
 def test_what_was_said_in_the_month_of_the_question_comes_first() -> None:
     index = conversation(*((date(2026, month, 2), "We sailed the boat") for month in (3, 5, 6, 9)))
-    found = [hit.row for hit in index.search("Where did the boat sail in May?", None, 4)]
-    assert found[0] == 1
+    assert index.search("Where did the boat sail in May?", None, 4)[0].row == 1
 
 
 def test_a_message_with_a_number_comes_first_if_one_is_asked_for() -> None:
@@ -197,8 +196,7 @@ def test_a_list_is_filled_up_with_statements_of_rare_words() -> None:
     index = index_of([IndexRecord(text, row) for row, text in enumerate([*soups, *said])])
     index.extend([IndexRecord("Visit the Albertina", 43, by_assistant=True)])
     allowed = np.ones(44, np.bool_)
-    hits = index.search("Which museums have I seen?", None, 2)
-    assert hits[0].row == 40
+    assert index.search("Which museums have I seen?", None, 2)[0].row == 40
     find = index.statements_of_rare_words
     assert {hit.row for hit in find("Which museums have I seen?", 2, allowed)} == {40, 41}
     allowed[41] = False
@@ -233,8 +231,7 @@ def test_what_was_said_then_comes_first() -> None:
         (date(2026, 7, 3), "We swam in the lake"),
         (date(2026, 10, 2), "We swam in the pool and in the sea"),
     )
-    question = "Where did we swim last summer?"
-    assert index.search(question, None, 2, asked_on=TODAY)[0].row == 0
+    assert index.search("Where did we swim last summer?", None, 2, asked_on=TODAY)[0].row == 0
     assert index.search("Where did we swim last month?", None, 2, asked_on=TODAY)[0].row == 1
 
 

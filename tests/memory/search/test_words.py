@@ -128,5 +128,4 @@ def test_many_texts_say_together_what_each_says_alone(texts: list[str]) -> None:
     ]
     assert guessed == [languages_of(each, {}) for each in words]
     assert said.have_ideographs.tolist() == ["山" in text for text in texts]
-    told = [any(map(tells_time, each)) for each in words]
-    assert said.tell_times.tolist() == told
+    assert said.tell_times.tolist() == [any(map(tells_time, each)) for each in words]

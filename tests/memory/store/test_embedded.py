@@ -111,8 +111,7 @@ def test_a_server_left_running_is_stopped_before_the_next_one_starts(
 ) -> None:
     monkeypatch.setattr(embedded, "die_with_parent", lambda: None)
     orphaned = EmbeddedValkey(data_dir)
-    path = socket_of(orphaned.start())
-    assert ask(path, b"SET k v") == b"+OK\r\n"
+    assert ask(socket_of(orphaned.start()), b"SET k v") == b"+OK\r\n"
     assert orphaned._server
     assert orphaned._lock
     orphaned._lock.close()  # what the kernel does when the process dies

@@ -85,8 +85,7 @@ def _bytes(text: str) -> bytes:
 async def test_a_store_of_b14a1af_opens(memory: Memory) -> None:
     await memory.take_layout()
     history = await ChatHistory.read(memory.histories, HERE)
-    said = [message.text for message in history.messages if message.role == "user"]
-    assert len(said) == 4
+    assert len([message.text for message in history.messages if message.role == "user"]) == 4
     found = await history.search("called Aurora", 2)
     assert found
     # Its vectors were made by another recipe. They count again once learning has embedded the text.

@@ -35,8 +35,7 @@ async def test_values_are_bytes_in_their_shapes_and_info_is_text(either: RedisCl
     await either.call("HSET", "h", "name", b"\x00\xff", "n", 1)
     await either.call("ZADD", "z", 1.5, "a", 2, "b")
     assert await either.call("HGETALL", "h") == {b"name": b"\x00\xff", b"n": b"1"}
-    scored = await either.call("ZRANGE", "z", 0, -1, "WITHSCORES")
-    assert scored == [[b"a", 1.5], [b"b", 2.0]]
+    assert await either.call("ZRANGE", "z", 0, -1, "WITHSCORES") == [[b"a", 1.5], [b"b", 2.0]]
     memory = await either.info("memory")
     assert memory["maxmemory_policy"] == "noeviction"
     assert memory["used_memory"].isdecimal()
@@ -46,8 +45,7 @@ async def test_pages_of_a_stream_grow(store: RedisClient) -> None:
     await store.pipeline([("XADD", "stream", f"{id_}-0", "c", id_) for id_ in range(1, 2_001)])
     before = store.round_trips
     entries = stream_entries(store, "stream", newest_first=True)
-    found = [int(entry[:-2]) async for entry, _ in entries]
-    assert found == [*range(2_000, 0, -1)]
+    assert [int(entry[:-2]) async for entry, _ in entries] == [*range(2_000, 0, -1)]
     assert store.round_trips - before == 4
 
 

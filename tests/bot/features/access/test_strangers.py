@@ -65,8 +65,7 @@ async def test_whether_somebody_is_in_takes_no_round_trip(memory: Memory) -> Non
 
 
 def test_whether_somebody_is_named_copies_no_list(memory: Memory) -> None:
-    named = ",".join(map(str, range(1, 10_001)))
-    strangers, _ = strangers_on(memory, allowed_user_ids=named)
+    strangers, _ = strangers_on(memory, allowed_user_ids=",".join(map(str, range(1, 10_001))))
     tracemalloc.start()
     assert not strangers.admission.serves(20_000, 20_000)
     assert tracemalloc.get_traced_memory()[1] < 100_000  # a copy takes 500,000

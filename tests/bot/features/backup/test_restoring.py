@@ -85,8 +85,7 @@ def synopsis(first: int, last: int, about: str = CANARY) -> Synopsis:
 async def remind(memory: Memory, text: str, seq: int) -> WorkItem:
     reminder = WorkItem(ANN, text, due=NEXT_YEAR, zone="UTC", chat_id=7)
     value = f"{ANN}|{seq}|{round(NEXT_YEAR * 1000)}|0|0||{reminder.body}"
-    key = memory.keys.scope(HERE).work
-    await memory.client.call("HSET", key, reminder.id, value)
+    await memory.client.call("HSET", memory.keys.scope(HERE).work, reminder.id, value)
     return reminder
 
 

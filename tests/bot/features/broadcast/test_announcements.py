@@ -266,8 +266,7 @@ async def test_a_process_that_dies_behind_the_start_leaves_no_question(memory: M
     """A later press of the same button would send it to everybody once more."""
     here = Scope.of_chat(7)
     pressed = raw.press(raw.pressed(message=raw.said("Send it?", raw.US)))
-    asked = ("broadcast", pressed.sender.id, "70", ONE.id)
-    await memory.questions.ask(here, *asked)
+    await memory.questions.ask(here, "broadcast", pressed.sender.id, "70", ONE.id)
     assert await announcements_of(memory).start(ONE)
     [command] = feature(services_of(memory)).commands
     assert await command.buttons["broadcast"](pressed, here, ONE.id) == ()
@@ -288,8 +287,7 @@ async def test_who_is_forgotten_is_sent_nothing_more_and_leaves_no_id(memory: Me
     left = [await memory.client.call("ZRANGE", key(memory, of), 0, -1) for of in ("left", "gone")]
     assert left == [[str(BEN).encode()], []]
     assert not await memory.client.call("HEXISTS", key(memory, "job"), "ban")
-    everything = Job("all", "all", 0, int(time() * 1000) + 60_000, time(), b"")
-    await memory.jobs.start_job(everything)
+    await memory.jobs.start_job(Job("all", "all", 0, int(time() * 1000) + 60_000, time(), b""))
     await memory.jobs.run_job("all")
     assert await run.next_chat(0, "unknown") == 0
 

@@ -47,8 +47,7 @@ async def test_a_bot_that_does_not_run_yet_has_only_ok_rows(
 async def test_a_refused_token_has_one_failed_row_and_is_not_shown(
     settings: Settings, options: dict[str, bool]
 ) -> None:
-    checking = check_telegram(settings, "123456:wrong-secret", **options)
-    [row] = (await rows_of(checking)).values()
+    [row] = (await rows_of(check_telegram(settings, "123456:wrong-secret", **options))).values()
     assert (row.verdict, row.seen) == ("fail", "the token was refused")
     assert "wrong-secret" not in repr(row)
     assert "is 127.0.0.1:" in row.advice  # a website answers so for every page

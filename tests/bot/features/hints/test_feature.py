@@ -78,8 +78,7 @@ def test_the_bot_listens_only_with_a_transcriber_and_models_that_hear(
     memory: Memory, model: str, *, hears: bool
 ) -> None:
     services = services_of(memory, Settings.model_validate({"transcription_model": model}))
-    built = feature(replace(services, models=replace(services.models, hears=hears)))
-    [below] = built.notes
+    [below] = feature(replace(services, models=replace(services.models, hears=hears))).notes
     assert isinstance(below, MethodType)
     note = below.__self__
     assert isinstance(note, HintNote)

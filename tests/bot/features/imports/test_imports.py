@@ -258,8 +258,7 @@ async def test_lines_without_bullets_are_a_list_only_behind_the_command(importer
     by_command = replace(sent, file=replace(sent.file, read_as="import"))
     assert "Lines: 2." in (await importer.take(by_command))[0].text
     assert "I've read me.txt" in (await importer.send(plain, "me.txt"))[0].text
-    code = b"- name: x\n  run: y"
-    assert "I've read ci.txt" in (await importer.send(code, "ci.txt"))[0].text
+    assert "I've read ci.txt" in (await importer.send(b"- name: x\n  run: y", "ci.txt"))[0].text
     export = orjson.dumps(chatgpt(LISBON), option=orjson.OPT_INDENT_2)
     assert "Talks from ChatGPT" in (await importer.send(export, "a.txt"))[0].text
 
@@ -386,8 +385,7 @@ async def test_half_an_emoji_or_nonsense_in_a_talk_spoils_nothing(importer: Impo
 
 def test_examples_show_only_what_one_sees() -> None:
     unseen = ("\u200b\u202e", "\u200b" * 200, "Tea\u202e")
-    found = Selection("x", [Section(text, "", 1.0) for text in unseen])
-    assert _examples(found) == ["Tea"]
+    assert _examples(Selection("x", [Section(text, "", 1.0) for text in unseen])) == ["Tea"]
 
 
 def test_many_answers_in_a_row_take_no_longer_than_their_length() -> None:

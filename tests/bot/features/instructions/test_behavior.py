@@ -61,8 +61,7 @@ async def test_they_are_not_kept_if_their_message_is_erased_meanwhile(
     memory: Memory, tokens: TokenCounter, dying: DyingClient, erase: Erase
 ) -> None:
     """Before any step of storing them, or after the last one."""
-    services = services_of(Memory(dying, 42, tokens, None, OPTIONS))
-    [command] = feature(services).commands
+    [command] = feature(services_of(Memory(dying, 42, tokens, None, OPTIONS))).commands
     dying.then = partial(erase, memory)
     asked = replace(ASKED, command="instructions", text=TEXT, sent_at=int(time.time()))
     for left in dying.deaths():

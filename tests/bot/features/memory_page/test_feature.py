@@ -110,8 +110,7 @@ async def press(commands: CommandSet, data: str) -> Part:
 
 async def test_what_was_said_just_now_is_learned_at_once_for_the_next_look(memory: Memory) -> None:
     learned: list[Scope] = []
-    services = replace(services_of(memory), learn=learned.append)
-    await MemoryEntries(services).look(HERE, 1)
+    await MemoryEntries(replace(services_of(memory), learn=learned.append)).look(HERE, 1)
     assert (learned, memory.learner.asked_for) == ([HERE], {HERE})
 
 
@@ -251,8 +250,7 @@ async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
     commands: CommandSet, memory: Memory, text: str
 ) -> None:
     pinned = [fact(f"{text} {n}", is_pinned=True) for n in range(3)]
-    facts = [fact(text, changes=n % 2 == 0) for n in range(200)]
-    await learn(memory, *pinned, *facts)
+    await learn(memory, *pinned, *[fact(text, changes=n % 2 == 0) for n in range(200)])
     await put(memory, ASKED.update_id, HERE)
     for words in (f"instructions {'x' * 1_500}", "memory ask"):
         await said(commands, words)

@@ -110,8 +110,7 @@ async def test_learning_and_tools_replace_a_moved_fact_in_its_topic(memory: Memo
     assert '"id":-1' in model.asked[-1][1]
     present = [each for each in await exported(memory, TOPIC) if each[2]]
     assert [text for _, text, _ in present] == [CAT, "Has a cat called Morpheus."]
-    newest = present[-1][0]
-    write = Remember("has a dog", newest, sender_id=ANN)
+    write = Remember("has a dog", present[-1][0], sender_id=ANN)
     await say("it is a dog", closing=Closing(writes=to_json([write])))
     await memory.learn(TOPIC)
     facts = (await memory.scopes.read(TOPIC)).facts

@@ -87,8 +87,7 @@ async def test_what_a_model_sees_of_an_album_and_what_is_fetched_is_bounded(memo
     assert chat.fetched[:3] == [MAX_PICTURE_BYTES] * 3
     assert chat.fetched[3] < 5 * 2**20
     assert sum(len(each.content) for each in request.pictures) < MAX_SHOWN_BYTES
-    noisy = noise(600, 500)
-    request = await see(memory, Files(*[noisy] * 6), "low", *photos(*[1] * 6))
+    request = await see(memory, Files(*[noise(600, 500)] * 6), "low", *photos(*[1] * 6))
     assert (len(request.pictures), request.run.media_notes) == (6, ())
     assert sum(len(each.content) for each in request.pictures) <= 5 * MAX_SHOWN_BYTES
 

@@ -23,8 +23,7 @@ NO_PROMISES = Path(__file__).with_name("no_promises.txt").read_text("utf-8").spl
 
 
 def test_a_promise_to_remind_is_told_from_all_other_answers() -> None:
-    texts = [*PROMISES, *NO_PROMISES, *NO_CLAIMS]
-    assert [*filter(promises_to_remind, texts)] == PROMISES
+    assert [*filter(promises_to_remind, [*PROMISES, *NO_PROMISES, *NO_CLAIMS])] == PROMISES
     assert [*filter(claims_to_have_saved, PROMISES)] == []
 
 

@@ -36,9 +36,7 @@ _MAX_RATIO = 20
 
 
 async def send_message(world: World, given: Parameters) -> object:
-    text = read_text(given, may_be_empty=False)
-    message = addressed(world, given)
-    return await send(world, message, text)
+    return await send(world, addressed(world, given), read_text(given, may_be_empty=False))
 
 
 async def send_rich_message(world: World, given: Parameters) -> object:
