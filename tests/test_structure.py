@@ -18,12 +18,12 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 49_938,
-    "core_lines": 32_709,
+    "product_lines": 49_935,
+    "core_lines": 32_679,
     "files": 272,
-    "wiring_lines": 954,
+    "wiring_lines": 953,
     "wiring_files": 6,
-    "test_lines": 71_180,
+    "test_lines": 71_153,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 32, "voice": 12, "off_record": 12, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 0, "imports": 0, "topics": 1, "backup": 1, "check": 0,
