@@ -61,7 +61,7 @@ async def watch_loop(garbage: "GarbageWatch") -> None:
     def watch() -> None:
         while not stopped.is_set():
             began, worked_s = time.monotonic(), cpu_s()
-            time.sleep(_LOOK_EVERY_S)
+            stopped.wait(_LOOK_EVERY_S)
             if running() is idle and not garbage.is_due():
                 continue
             answered, frames = threading.Event(), _names(running())
