@@ -33,12 +33,12 @@ _HIDDEN = etree.XPath(
     "//template[not(@shadowrootmode)] | //noscript | /*/*//*["
     f"(@hidden or contains({_STYLE}, ';display:none') or contains({_STYLE}, ';visibility:hidden'))"
     " and not(@role='tabpanel' or @role='region' or @hidden='until-found' or math"
-    f" or starts-with(@id, 'S:')) or contains({_STYLE}, ';font-size:0')"
-    f" and not(contains({_STYLE}, ';font-size:0.') or */@style or */@class or table)]"
+    f" or starts-with(@id, 'S:')) or (contains({_STYLE}, ';font-size:0')"
+    f" and not(contains({_STYLE}, ';font-size:0.') or */@style or */@class or table))]"
 )
-"""What only a model would read. It leaves tabs and folds that people open, formulas beside their
-picture, what a script of React shows at once (its ids begin with "S:"), and elements of the size 0
-in which others may have a size of their own."""
+"""Elements that people do not see; they are removed. These stay: tabs and folds that people open,
+formulas beside their picture, what a script of React shows at once (its ids begin with "S:"), and
+elements of the font size 0 whose children may have another one."""
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 """In office files, another form of what stands before it."""
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
@@ -93,8 +93,8 @@ def add_xml(sections: Sections, root: etree._Element, names: Mapping[str, str]) 
 def tree_of(content: bytes) -> etree._Element | None:
     """Return what an HTML file shows as a tree, None for an empty one.
 
-    The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have: then
-    a file is read again, without most tags, or without such bytes. Without tags nothing is hidden.
+    The parser ends at 2,048 open tags, and at a byte that the declared encoding does not have. Then
+    it is read again: without most tags, so that hidden text shows, or with such bytes replaced.
     """
     content = _END.sub(b"", content)
     # A file that is no valid UTF-8 declares its encoding.

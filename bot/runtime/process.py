@@ -48,7 +48,7 @@ async def watch_loop(garbage: "GarbageWatch") -> None:
     A thread looks at the loop and at the memory, so a loop that has nothing to do is not woken.
     """
     loop, thread, stopped = asyncio.get_running_loop(), threading.get_ident(), threading.Event()
-    # uvloop runs a task from the frame in which it waits. asyncio does not, so it is always asked.
+    # An idle uvloop stands in the frame that called us. An idle asyncio loop does not: we ask it.
     idle = sys._getframe(1)  # noqa: SLF001 - documented
     clock_of = getattr(time, "pthread_getcpuclockid", None)  # macOS and Windows have none
 
@@ -66,7 +66,7 @@ async def watch_loop(garbage: "GarbageWatch") -> None:
                 continue
             answered, frames = threading.Event(), _names(running())
             loop.call_soon_threadsafe(answered.set)
-            # Code that holds Python's lock delays this thread, too, so it may be late already.
+            # If code held Python's lock, this thread woke late, and has the right frames already.
             if time.monotonic() - began < MAX_BLOCKED_S and not answered.wait(_LOOK_EVERY_S):
                 frames = _names(running())
             while not (answered.wait(_LOOK_EVERY_S) or stopped.is_set()):
@@ -356,6 +356,7 @@ async def is_done_before(stopping: asyncio.Event, task: "asyncio.Task[Any]") -> 
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
-    if not (is_done := task.done()):
+    is_done = task.done()
+    if not is_done:
         await end_tasks([task])
     return is_done

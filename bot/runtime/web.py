@@ -60,8 +60,7 @@ def health_routes(
         if health.identity is None:
             telegram = f"not reached: {telegram}" if telegram else "not reached yet"
         elif not telegram:
-            is_set = health.webhook_set or not has_webhook
-            telegram = "ok" if is_set else "webhook not set yet"
+            telegram = "ok" if health.webhook_set or not has_webhook else "webhook not set yet"
         checks = {"redis": redis, "telegram": telegram}
         is_ready = all(state == "ok" for state in checks.values())
         details = {
@@ -124,7 +123,7 @@ class _Server(uvicorn.Server):
     stopping: asyncio.Event
 
     async def main_loop(self) -> None:
-        """Wait for the end; uvicorn would look for it ten times a second."""
+        """Wait for the end. Uvicorn looks for it ten times a second, and makes the date header."""
         await self.stopping.wait()
 
     @contextmanager

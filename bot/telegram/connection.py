@@ -236,9 +236,9 @@ class Poller:
     async def _hand_on(self, updates: Sequence[RawUpdate]) -> None:
         """Hand updates on in order. While intake is closed, still offer commands and buttons.
 
-        A button press may have to wait until a turn has stored its message. The next update does
-        not wait for it, but the next poll does. The offset stays at the first refused update. Those
-        accepted ahead come again with the next poll, and are skipped. Raise the first failure.
+        A button press may wait until a turn has stored its message. Later updates go on meanwhile,
+        but the next poll waits. The offset stays at the first refused update. So later ones come
+        again, and those that were accepted are skipped. Raise the first failure.
         """
         handed: _Handed = {}
         is_closed = False
@@ -288,17 +288,17 @@ class Poller:
         self._accepted_ahead.update(ahead)
         refusal = next(iter(failures.values()), None)
         if is_full and isinstance(refusal, UpdateRefused):
-            # Intake drops a refused update when it stores a different one a minute later. A full
-            # poll brings no new one, so one message is repeated, and no press: it would act twice.
+            # Intake drops an update that it refused a minute ago when it stores another one. A full
+            # poll has no new one, so we repeat an accepted message. A press would act twice.
             repeated = next((each for each in ahead if "message" in polled[each]), 0)
             self._accepted_ahead.discard(repeated)
         if refusal:
             raise refusal
 
     def _count_stuck(self, failures: Collection[BaseException]) -> bool:
-        """Count the full polls in a row that refused only single updates; tell if too many did."""
+        """Count full polls in a row in which updates fail one by one; tell if they are too many."""
         causes = [each.__cause__ for each in failures if isinstance(each, UpdateRefused)]
-        # Errors of Telegram may all be of one chat. If two others fail, all chats may fail.
+        # Errors of Telegram may all come from one chat. With two other errors, all chats may fail.
         others = [each for each in causes if not isinstance(each, TelegramError)]
         are_single = bool(causes) and len(causes) == len(failures) and len(others) < 2
         self._stuck = self._stuck + 1 if are_single else 0

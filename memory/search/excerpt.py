@@ -42,7 +42,7 @@ class Asked:
     def __init__(self, question: str) -> None:
         self.words = words_of(question[:_MAX_QUESTION_CHARS])
         self.languages = languages_of(self.words, {})
-        # By languages of a text: the number of each form of our words; those that its words have.
+        # By the languages of a text: the index of each form of our words; the indexes of its words.
         self.known = dict[object, tuple[dict[str, int], dict[str, frozenset[int]]]]()
 
 

@@ -34,8 +34,8 @@ _OPEN |= dict.fromkeys(("tracked-changes", "ruby-text", "desc"), "script")  # le
 
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     document = open_zip(content, memory_mb)
-    is_open = "content.xml" in document.namelist()
-    (_add_open_document if is_open else _add_word)(document, sections)
+    add = _add_open_document if "content.xml" in document.namelist() else _add_word
+    add(document, sections)
 
 
 def _add_word(document: zipfile.ZipFile, sections: Sections) -> None:

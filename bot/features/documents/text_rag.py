@@ -40,9 +40,9 @@ _TOOL = (
     "Search the files that were sent in this conversation and the operator's documents. "
     "Use it for questions that such a document may answer. Cite what you use."
 )
-_FRESH_S = 900  # a question that finds nothing may be about a file sent within so many seconds
-_TOGETHER_S = 60  # and about the files that were sent so soon before it
-_MAX_OPENING = 8  # then the model sees so many first passages, if the budget allows
+_FRESH_S = 900  # age of a file up to which a question that finds nothing may be about it
+_TOGETHER_S = 60  # files that were sent at most so far apart count as one
+_MAX_OPENING = 8  # first passages that the model then sees, if the budget allows
 
 _MAX_LISTED = 10
 _MIN_TITLE_WORD = 3
@@ -109,7 +109,7 @@ class TextRag(AIContextBehavior):
         memories = await self._readable(call_context.conversation)
         hits = await self._search(memories, question)
         found = {hit.record.document for hit in hits[0]}
-        # A file that came with the question is meant, whatever is found in others.
+        # A file that came with the question must be among those found; else its opening is shown.
         here, sent_at = documents(memories[0]).values(), new_messages[0].sent_at
         is_found = found and {each.key for each in here if each.sent_at == sent_at} <= found
         opening = [] if is_found else _opening(memories[0], call_context.now, question)
@@ -191,8 +191,8 @@ def _is_current(chunk: Chunk, document: Document | None) -> bool:
 def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
     """Return the first passages of the fresh document that is replied to, else of the newest ones.
 
-    Those that were sent together count together. Thanks ask for nothing. From the second message
-    after the file on, only a question may mean it, a wish for a summary, or a text that names it.
+    Files that were sent together count as one. Small talk, such as thanks, gets nothing. Any other
+    first message after the file may mean it; a later one must ask, want a summary, or name a file.
     """
     sent = (each for each in documents(scope_memory).values() if not each.imported_from)
     fresh = [each for each in sent if now - each.added_at <= _FRESH_S]

@@ -22,7 +22,7 @@ def test_the_trace_of_an_update_is_stored_only_if_there_is_one() -> None:
 
 
 def block_the_loop(secret: str) -> int:
-    until = time.thread_time() + 0.4
+    until = time.thread_time() + 0.5  # the watchdog may look a little later than it begins
     while time.thread_time() < until:
         secret = secret[::-1]
     return len(secret)
@@ -46,7 +46,7 @@ async def test_the_blocking_code_is_named_without_its_variables(*, in_thread: bo
     line = logs[0]
     assert (line["event"], line["log_level"]) == ("event loop blocked", "warning")
     if in_thread:
-        assert line["cpu_ms"] < 200 or sys.platform != "linux"
+        assert 2 * line["cpu_ms"] < line["ms"] or sys.platform != "linux"
     else:
         assert line["cpu_ms"] >= 400
         assert line["frames"].startswith("runtime/test_monitoring.py:block_the_loop < ")
